@@ -1,0 +1,1 @@
+//! The policy authority: decisions, approvals, agents, rates and audit.

@@ -1,0 +1,300 @@
+//! The refund, from asking to answering. [`Refunds::refund`] reads as the numbered steps of the
+//! README; everything below it is called from there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gate_money::Amount;
+
+use crate::ask::{Ask, Target, Wanted};
+use crate::charge::{Charge, resolve};
+use crate::drive::{Driven, Driver};
+use crate::error::ActionError;
+use crate::ids::{AgentKey, AttemptId, IntentId};
+use crate::intent::{Again, Intent};
+use crate::permit::{Claim, Expected, Permit};
+use crate::ports::{
+    Actions, Answer, Authority, AuthorityError, Decided, Processor, ReadError, Records, Work,
+};
+use crate::state::State;
+use crate::time::{Clock, Ids};
+
+/// Most attempts to read a charge for one request.
+const READ_ATTEMPTS_MAX: u32 = 3;
+/// First pause between two of them; doubles each time.
+const READ_PAUSE: Duration = Duration::from_millis(200);
+
+/// Figures that the core is run with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The deadline of one call to the processor.
+    pub call_timeout: Duration,
+    /// How long a request waits for the outcome of a twin that is under way.
+    pub twin_wait: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            call_timeout: Duration::from_secs(20),
+            twin_wait: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The use case: one agent's refund, decided by the authority, made by the processor, once.
+pub struct Refunds {
+    authority: Arc<dyn Authority>,
+    records: Arc<dyn Records>,
+    processor: Arc<dyn Processor>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    driver: Arc<Driver>,
+    settings: Settings,
+}
+
+impl Refunds {
+    /// Puts the ports together.
+    #[must_use]
+    pub fn new(
+        authority: Arc<dyn Authority>,
+        records: Arc<dyn Records>,
+        processor: Arc<dyn Processor>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        settings: Settings,
+    ) -> Self {
+        let driver = Arc::new(Driver {
+            authority: Arc::clone(&authority),
+            processor: Arc::clone(&processor),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+            call_timeout: settings.call_timeout,
+        });
+        Self {
+            authority,
+            records,
+            processor,
+            clock,
+            ids,
+            driver,
+            settings,
+        }
+    }
+
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    pub(crate) fn authority(&self) -> &dyn Authority {
+        self.authority.as_ref()
+    }
+
+    /// Executes an approved intent under a claim of its own: reads the charge again, has
+    /// everything hard checked again, and pays. `None` when somebody else is at it.
+    pub(crate) async fn execute(&self, id: IntentId) -> Result<Option<Driven>, ActionError> {
+        let mut claims = self.authority.claim(Work::One(id), 1).await?;
+        let Some(claim) = claims.pop() else {
+            return Ok(None);
+        };
+        if claim.intent.state != State::Approved || claim.stopped {
+            return Ok(Some(Driven::untouched(claim.intent)));
+        }
+        self.execute_claimed(claim).await.map(Some)
+    }
+
+    pub(crate) async fn execute_claimed(&self, claim: Claim) -> Result<Driven, ActionError> {
+        let asked_at = self.clock.uptime();
+        let charge = self
+            .charge(&Target::Charge(claim.intent.charge.clone()))
+            .await?;
+        let decided = self.authority.execute(&claim, &charge).await?;
+        self.pay(decided, claim.intent.amount, &charge, asked_at)
+            .await
+    }
+
+    /// Pays what was decided, if it is this caller's turn.
+    ///
+    /// Invariant *submitted-first*: the lease came with a durable `submitted`.
+    async fn pay(
+        &self,
+        decided: Decided,
+        amount: Amount,
+        charge: &Charge,
+        asked_at: Duration,
+    ) -> Result<Driven, ActionError> {
+        let Decided {
+            intent,
+            lease: Some(lease),
+            ..
+        } = decided
+        else {
+            return Ok(Driven::untouched(decided.intent));
+        };
+        let agent = intent.agent.clone();
+        let expected = Expected {
+            agent: &agent,
+            charge: &charge.id,
+            amount,
+            channel: &charge.channel,
+        };
+        self.driver
+            .first_time(Permit { intent, lease }, &expected, asked_at)
+            .await
+    }
+
+    /// Reads the charge, again after a short pause when Stripe was not to be reached; all within
+    /// one call's deadline.
+    async fn charge(&self, target: &Target) -> Result<Charge, ActionError> {
+        let by = self.clock.deadline(self.settings.call_timeout);
+        let mut pause = READ_PAUSE;
+        for _ in 1..READ_ATTEMPTS_MAX {
+            match self.processor.charge(target, by).await {
+                Err(ReadError::Unavailable { after }) => {
+                    let until = self.clock.deadline(after.unwrap_or(pause));
+                    if until >= by {
+                        return Err(ActionError::StripeUnavailable);
+                    }
+                    self.clock.sleep_until(until).await;
+                    pause = pause.saturating_mul(2);
+                }
+                other => return Ok(other?),
+            }
+        }
+        Ok(self.processor.charge(target, by).await?)
+    }
+
+    /// Names our intent that refunded a charge last, where that is why nothing is left of it.
+    async fn explain(&self, charge: &Charge, error: ActionError) -> ActionError {
+        let ActionError::ChargeAlreadyRefunded { by: None } = error else {
+            return error;
+        };
+        let by = self.clock.deadline(self.settings.call_timeout);
+        let refunds = self
+            .processor
+            .refunds_of(&charge.id, by)
+            .await
+            .unwrap_or_default();
+        ActionError::ChargeAlreadyRefunded {
+            by: refunds.into_iter().find_map(|r| r.intent),
+        }
+    }
+
+    /// Answers with what exists, or says that it has to be decided.
+    async fn answer_again(
+        &self,
+        key: &AgentKey,
+        ask: &Ask,
+        intent: Intent,
+    ) -> Result<Option<Answer>, ActionError> {
+        match intent.again() {
+            Again::DecideAgain | Again::DecideAnew => Ok(None),
+            Again::SameAnswer => match &ask.justification {
+                Some(words) if intent.state == State::PendingApproval => {
+                    let intent = self.authority.justify(key, &intent.id, words).await?;
+                    Ok(Some(replayed(intent)))
+                }
+                Some(_) | None => Ok(Some(replayed(intent))),
+            },
+            Again::Execute => match self.execute(intent.id.clone()).await? {
+                Some(driven) => Ok(Some(Answer::Intent {
+                    intent: Box::new(driven.intent),
+                    replayed: true,
+                    reported: driven.reported,
+                })),
+                None => self.wait_for_twin(key, &intent).await.map(Some),
+            },
+            Again::Wait => self.wait_for_twin(key, &intent).await.map(Some),
+        }
+    }
+
+    /// Waits a little for the call under way. A lease that ended meanwhile is taken over by the
+    /// reconciler, never here: a request has no more than one refund to answer for.
+    async fn wait_for_twin(&self, key: &AgentKey, intent: &Intent) -> Result<Answer, ActionError> {
+        let until = self.clock.deadline(self.settings.twin_wait);
+        loop {
+            let left = until.left(self.clock.uptime());
+            let now = self.records.intent(key, &intent.id, left).await?;
+            let under_way = matches!(now.state, State::Submitted | State::Approved);
+            if !under_way || until.left(self.clock.uptime()).is_zero() {
+                return Ok(replayed(now));
+            }
+        }
+    }
+}
+
+fn replayed(intent: Intent) -> Answer {
+    Answer::Intent {
+        intent: Box::new(intent),
+        replayed: true,
+        reported: true,
+    }
+}
+
+#[async_trait]
+impl Actions for Refunds {
+    async fn refund(&self, key: &AgentKey, ask: Ask) -> Result<Answer, ActionError> {
+        // 1. What was asked before is answered, although Stripe be down or nothing be left.
+        if !ask.dry_run
+            && let Some(intent) = self.authority.find(key, &ask).await?
+            && let Some(answer) = self.answer_again(key, &ask, intent).await?
+        {
+            return Ok(answer);
+        }
+        if ask.dry_run {
+            self.authority.agent(key).await?;
+        }
+        // 2. The real charge is read. 3. What keeps it from being refunded is told.
+        let charge = self.charge(&ask.target).await?;
+        let resolved = match resolve(&charge, ask.wanted, ask.believed_currency) {
+            Ok(amount) => amount,
+            Err(error) => return Err(self.explain(&charge, error).await),
+        };
+        if ask.dry_run {
+            let preview = self.authority.preview(key, &ask, &charge).await?;
+            return Ok(Answer::DryRun(Box::new(preview)));
+        }
+        // 4. The authority decides, reserves and records: the first durable write.
+        let asked_at = self.clock.uptime();
+        let attempt = AttemptId::make(self.clock.now(), self.ids.as_ref());
+        let decided = self.decide(key, &ask, &charge, &attempt).await?;
+        if decided.replayed && decided.lease.is_none() {
+            let intent = decided.intent;
+            let answer = self.answer_again(key, &ask, intent.clone()).await?;
+            return Ok(answer.unwrap_or_else(|| replayed(intent)));
+        }
+        // 5. What is allowed is sent, and 6. what became of it recorded: the second durable write.
+        let replayed = decided.replayed;
+        // "In full" was fixed when an intent that is decided again was first decided; more may
+        // have become refundable since, which it does not cover, but never less.
+        let fixed = decided.intent.amount;
+        let fixed_before = ask.wanted == Wanted::Full && fixed.minor() < resolved.minor();
+        let amount = if fixed_before { fixed } else { resolved };
+        let driven = self.pay(decided, amount, &charge, asked_at).await?;
+        Ok(Answer::Intent {
+            intent: Box::new(driven.intent),
+            replayed,
+            reported: driven.reported,
+        })
+    }
+}
+
+impl Refunds {
+    /// Asks for a decision; when the answer is lost, once more with the same attempt, which gets
+    /// the same answer.
+    async fn decide(
+        &self,
+        key: &AgentKey,
+        ask: &Ask,
+        charge: &Charge,
+        attempt: &AttemptId,
+    ) -> Result<Decided, ActionError> {
+        match self.authority.decide(key, ask, charge, attempt).await {
+            Err(AuthorityError::Unavailable(_)) => {
+                Ok(self.authority.decide(key, ask, charge, attempt).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The gateway's composition root: configuration, HTTP server and command line.

@@ -1,0 +1,2 @@
+//! The binary `action-gateway`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The Store port, its in-memory and its SQLite implementation.

@@ -1,0 +1,201 @@
+//! `cargo xtask ci`: every check that a change must pass, in order, ending at the first failure.
+//!
+//! The list is [`STEPS`]; a new check is a new line there. Nothing is retried and nothing is
+//! skipped unless `--from` or `--only` asks for it.
+
+use std::time::Instant;
+
+use crate::fault::{Fault, Outcome};
+use crate::workspace::{self, Workspace};
+use crate::{contract, generate, imports, tidy, tools};
+
+/// One check.
+struct Step {
+    name: &'static str,
+    run: fn(&Workspace) -> Outcome,
+    /// What to do when it fails, where that is known beforehand.
+    remedy: Option<&'static str>,
+}
+
+/// The cheap ones first.
+const STEPS: [Step; 10] = [
+    Step {
+        name: "tools",
+        run: tools::run,
+        remedy: None,
+    },
+    Step {
+        name: "fmt",
+        run: |workspace| workspace::run(&mut workspace.cargo(&["fmt", "--all", "--check"])),
+        remedy: Some("run `cargo fmt --all`"),
+    },
+    Step {
+        name: "tidy",
+        run: tidy::run,
+        remedy: None,
+    },
+    Step {
+        name: "imports",
+        run: imports::run,
+        remedy: None,
+    },
+    Step {
+        name: "clippy",
+        run: clippy,
+        remedy: Some("change the lines above; an `#[allow]` needs a reason that holds"),
+    },
+    Step {
+        name: "docs",
+        run: docs,
+        remedy: Some("repair the links and comments above"),
+    },
+    Step {
+        name: "tests",
+        run: |workspace| workspace::run(&mut workspace.cargo(&["test", "--workspace", "--locked"])),
+        remedy: Some("run the failed test alone: cargo test -p <crate> <name>"),
+    },
+    Step {
+        name: "generated",
+        run: generate::check,
+        remedy: None,
+    },
+    Step {
+        name: "contract",
+        run: contract::run,
+        remedy: None,
+    },
+    Step {
+        name: "demo",
+        run: demo,
+        remedy: Some("run `cargo run --release -- demo --once` and read what it says"),
+    },
+];
+
+/// The names of the steps, in order.
+pub(crate) fn names() -> Vec<&'static str> {
+    STEPS.iter().map(|step| step.name).collect()
+}
+
+/// Runs the steps that `selection` asks for and prints how long each took.
+///
+/// # Errors
+///
+/// The first failure, or a selection that is not understood.
+pub(crate) fn run(workspace: &Workspace, selection: &[&str]) -> Outcome {
+    let mut table = Vec::new();
+    let mut failure = None;
+    for step in selected(selection)? {
+        if failure.is_some() {
+            table.push(format!("{:<12}{:>9}  not run", step.name, "-"));
+            continue;
+        }
+        println!("\n== {}", step.name);
+        let started = now();
+        let result = (step.run)(workspace);
+        let secs = started.elapsed().as_secs_f64();
+        let verdict = if result.is_ok() { "passed" } else { "FAILED" };
+        table.push(format!("{:<12}{secs:>9.1}  {verdict}", step.name));
+        failure = result.err().map(|fault| match step.remedy {
+            Some(remedy) => fault.or(remedy),
+            None => fault,
+        });
+    }
+    println!("\n{:<12}{:>9}", "step", "seconds");
+    println!("{}\n", table.join("\n"));
+    failure.map_or(Ok(()), Err)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the time that a step takes is for people to read"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn selected(selection: &[&str]) -> Outcome<&'static [Step]> {
+    let (name, is_only) = match selection {
+        [] => return Ok(&STEPS),
+        ["--from", name] => (name, false),
+        ["--only", name] => (name, true),
+        other => {
+            return Err(Fault::new(
+                format!("`cargo xtask ci {}` is not a command", other.join(" ")),
+                "name one step after `--from` or `--only`",
+            ));
+        }
+    };
+    let from = STEPS.iter().position(|step| step.name == *name);
+    let rest = from.and_then(|from| STEPS.get(from..));
+    let steps = if is_only {
+        rest.and_then(|rest| rest.get(..1))
+    } else {
+        rest
+    };
+    steps.ok_or_else(|| {
+        Fault::new(
+            format!("ci has no step `{name}`"),
+            format!("name one of {}", names().join(", ")),
+        )
+    })
+}
+
+fn clippy(workspace: &Workspace) -> Outcome {
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    workspace::run(&mut workspace.cargo(&clippy))
+}
+
+fn docs(workspace: &Workspace) -> Outcome {
+    let doc = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--locked",
+        "--document-private-items",
+    ];
+    workspace::run(workspace.cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn demo(workspace: &Workspace) -> Outcome {
+    let demo = ["run", "--release", "--locked", "--", "demo", "--once"];
+    workspace::run(&mut workspace.cargo(&demo))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_selected() {
+        let last = STEPS.last().map_or("", |step| step.name);
+        #[rustfmt::skip]
+        let table: [(&[&str], usize, &str); 6] = [
+            // selection               steps          the first of them, or the fault
+            (&[],                      STEPS.len(),   "tools"),
+            (&["--from", "tools"],     STEPS.len(),   "tools"),
+            (&["--from", last],        1,             last),
+            (&["--only", "clippy"],    1,             "clippy"),
+            (&["--only", "lunch"],     0,             "ci has no step `lunch`"),
+            (&["--fast"],              0,             "`cargo xtask ci --fast` is not a command"),
+        ];
+        for (selection, count, said) in table {
+            let (found, first) = match selected(selection) {
+                Ok(steps) => (
+                    steps.len(),
+                    steps.first().map_or("", |step| step.name).to_owned(),
+                ),
+                Err(fault) => (0, fault.to_string()),
+            };
+            assert_eq!(found, count, "{selection:?}");
+            assert!(first.contains(said), "{selection:?}: {first}");
+        }
+    }
+}
