@@ -1,1 +1,41 @@
-//! The policy authority: decisions, approvals, agents, rates and audit.
+//! The policy authority: what decides, reserves and records, embedded in the gateway's process.
+//!
+//! [`LocalAuthority`] stands behind the core's [`Authority`](gate_core::Authority) and
+//! [`Records`](gate_core::Records) ports, over any [`Store`](gate_store::Store). Every decision is a
+//! pure function of one snapshot, run inside one serialisable transaction. [`Admin`] is what people
+//! do: agents, keys, policies, approvals, stops. [`Sweeper`] does what is due: rates and expiry.
+//!
+//! Invariants that this crate keeps (ARCHITECTURE.md numbers them):
+//!
+//! - *one-transaction*: a decision, the spend it reserves and its audit entry are written together
+//!   or not at all.
+//! - *counted-from-submission*: spend counts from `submitted` on, in the window of that moment, and
+//!   is given back to that same window, once.
+//! - *deny-by-default*: what cannot be decided is denied.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::type_complexity,
+        clippy::wildcard_enum_match_arm,
+        reason = "tests compute freely, and their tables are wide"
+    )
+)]
+
+mod admin;
+mod approval;
+mod authority;
+mod change;
+mod decide;
+mod keys;
+mod outcome;
+mod rates;
+mod records;
+mod sweeper;
+
+pub use admin::{Admin, AdminError, IntentList};
+pub use authority::{AuthorityConfig, LocalAuthority};
+pub use change::Actor;
+pub use rates::{FeedError, RatesFeed, parse_feed};
+pub use sweeper::{Sweeper, Swept};

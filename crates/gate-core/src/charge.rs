@@ -105,17 +105,12 @@ impl Charge {
     ///
     /// [`ActionError`] when the figures contradict each other.
     pub fn left(&self) -> Result<Amount, ActionError> {
-        let rest = self.amount.checked_sub(self.amount_refunded).map_err(|_| {
-            ActionError::StripeError {
-                detail: "the charge's figures contradict",
-            }
-        })?;
+        let rest = self
+            .amount
+            .checked_sub(self.amount_refunded)
+            .map_err(|_| ActionError::StripeError { detail: "the charge's figures contradict" })?;
         let captured = self.amount_captured;
-        Ok(if rest.minor() > captured.minor() {
-            captured
-        } else {
-            rest
-        })
+        Ok(if rest.minor() > captured.minor() { captured } else { rest })
     }
 }
 
@@ -134,10 +129,7 @@ pub fn resolve(
     if let Some(believed) = believed
         && believed != currency
     {
-        return Err(ActionError::CurrencyMismatch {
-            believed,
-            charged: currency,
-        });
+        return Err(ActionError::CurrencyMismatch { believed, charged: currency });
     }
     match charge.status {
         ChargeStatus::Failed => return Err(ActionError::ChargeNotPaid),
@@ -161,10 +153,7 @@ pub fn resolve(
     };
     let amount = Amount::new(minor, currency).map_err(ActionError::InvalidAmount)?;
     if amount.minor() > left.minor() {
-        return Err(ActionError::AmountOverRefundable {
-            asked: amount,
-            left,
-        });
+        return Err(ActionError::AmountOverRefundable { asked: amount, left });
     }
     Ok(amount)
 }
@@ -203,11 +192,7 @@ mod tests {
             let mut charge = charge("ch_1", 1000, "EUR");
             change(&mut charge);
             let found = resolve(&charge, wanted, None);
-            assert_eq!(
-                found.map(Amount::minor).map_err(|e| e.code()),
-                expected,
-                "{name}"
-            );
+            assert_eq!(found.map(Amount::minor).map_err(|e| e.code()), expected, "{name}");
         }
     }
 
@@ -216,12 +201,7 @@ mod tests {
         let charge = charge("ch_1", 9899, "JPY");
         let usd = resolve(&charge, Wanted::Full, Some(Currency::USD));
         assert_eq!(usd.map_err(|e| e.code()), Err("currency_mismatch"));
-        assert_eq!(
-            resolve(&charge, Wanted::Full, Some(Currency::JPY))
-                .unwrap()
-                .minor(),
-            9899
-        );
+        assert_eq!(resolve(&charge, Wanted::Full, Some(Currency::JPY)).unwrap().minor(), 9899);
     }
 
     fn refunded(charge: &mut Charge, minor: i64) {

@@ -3,7 +3,7 @@
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal, $meaning:literal;)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
         pub enum $name { $($(#[$vdoc])* #[doc = $meaning] $variant,)* }
 
         impl $name {
@@ -34,23 +34,33 @@ macro_rules! codes {
 codes! {
     /// Why a decision is not a plain allow. Listed hardest first, which is how reasons are sorted.
     ReasonCode {
-        OrganizationStopped = "organization_stopped", "Everything is stopped for the whole organization.";
+        OrganizationStopped = "organization_stopped",
+            "Everything is stopped for the whole organization.";
         TeamStopped = "team_stopped", "The agent's team is stopped.";
         AgentStopped = "agent_stopped", "The agent is stopped.";
-        MethodNotAllowed = "method_not_allowed", "The policy does not turn this method on for the agent.";
-        HostNotAllowed = "host_not_allowed", "The policy does not list this action's host for the agent.";
-        ChargeDisputed = "charge_disputed", "The charge was disputed before the approved refund was made.";
-        ChargeAlreadyRefunded = "charge_already_refunded", "Nothing of the charge was left when the approved refund was to be made.";
-        AmountOverRefundable = "amount_over_refundable", "Less than the approved amount was left on the charge when the refund was to be made.";
-        CurrencyNotSupported = "currency_not_supported", "There is no exchange rate for the charge's currency, so no cap can count it.";
+        MethodNotAllowed = "method_not_allowed",
+            "The policy does not turn this method on for the agent.";
+        HostNotAllowed = "host_not_allowed",
+            "The policy does not list this action's host for the agent.";
+        ChargeDisputed = "charge_disputed",
+            "The charge was disputed before the approved refund was made.";
+        ChargeAlreadyRefunded = "charge_already_refunded",
+            "Nothing of the charge was left when the approved refund was to be made.";
+        AmountOverRefundable = "amount_over_refundable",
+            "Less than the approved amount was left on the charge when the refund was to be made.";
+        CurrencyNotSupported = "currency_not_supported",
+            "There is no exchange rate for the charge's currency, so no cap can count it.";
         RatesStale = "rates_stale", "The exchange rates are too old to count this currency.";
-        MaxPerPayment = "max_per_payment", "One refund is worth more than the policy allows for one.";
+        MaxPerPayment = "max_per_payment",
+            "One refund is worth more than the policy allows for one.";
         DailyCap = "daily_cap", "The refund would take the agent past its cap for the day.";
         ApprovalDenied = "approval_denied", "A person denied this refund.";
-        ApprovalExpired = "approval_expired", "Nobody decided in time, or an approval was not used in time.";
+        ApprovalExpired = "approval_expired",
+            "Nobody decided in time, or an approval was not used in time.";
         ApprovalCanceled = "approval_canceled", "The request was withdrawn.";
         ApprovalStale = "approval_stale", "What was approved no longer meets the policy.";
-        ApprovalThreshold = "approval_threshold", "The refund is worth as much as a person must look at.";
+        ApprovalThreshold = "approval_threshold",
+            "The refund is worth as much as a person must look at.";
         StripeApproval = "stripe_approval", "Stripe holds the refund for an approval of its own.";
     }
 }
@@ -58,11 +68,14 @@ codes! {
 codes! {
     /// Why a submitted refund ended without one.
     FailureCode {
-        AmountOverRefundable = "amount_over_refundable", "Stripe refused: less than the amount was left on the charge.";
-        ChargeAlreadyRefunded = "charge_already_refunded", "Stripe refused: nothing of the charge was left.";
+        AmountOverRefundable = "amount_over_refundable",
+            "Stripe refused: less than the amount was left on the charge.";
+        ChargeAlreadyRefunded = "charge_already_refunded",
+            "Stripe refused: nothing of the charge was left.";
         ChargeDisputed = "charge_disputed", "Stripe refused: the charge is disputed.";
         ChargeNotCaptured = "charge_not_captured", "Stripe refused: the charge was never captured.";
-        ChargeNotRefundable = "charge_not_refundable", "Stripe refused: the charge can no longer be refunded.";
+        ChargeNotRefundable = "charge_not_refundable",
+            "Stripe refused: the charge can no longer be refunded.";
         NotFoundAtStripe = "not_found_at_stripe", "No refund was ever found at Stripe.";
         RefundCanceled = "refund_canceled", "Stripe made the refund and it was canceled.";
         RefundFailed = "refund_failed", "Stripe refused the refund, or made it and it failed.";

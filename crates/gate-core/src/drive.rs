@@ -39,10 +39,7 @@ pub(crate) struct Driven {
 
 impl Driven {
     pub(crate) const fn untouched(intent: Intent) -> Self {
-        Self {
-            intent,
-            reported: true,
-        }
+        Self { intent, reported: true }
     }
 }
 
@@ -64,10 +61,9 @@ impl Driver {
     ) -> Result<Driven, ActionError> {
         let intent = permit.intent.clone();
         let lease_ends = Deadline::at(asked_at.saturating_add(permit.lease.span));
-        let ticket =
-            ticket(permit, expected, lease_ends).map_err(|what| ActionError::AuthorityError {
-                detail: format!("the permit disagrees on the {what}"),
-            })?;
+        let ticket = ticket(permit, expected, lease_ends).map_err(|what| {
+            ActionError::AuthorityError { detail: format!("the permit disagrees on the {what}") }
+        })?;
         let known = self.attempts(&ticket, &intent, false).await;
         self.record(intent, ticket.fence(), known).await
     }
@@ -81,9 +77,7 @@ impl Driver {
         let intent = claim.intent;
         let fence = claim.lease.fence;
         let now = self.clock.now();
-        let age = intent
-            .submitted_at
-            .map_or(Duration::MAX, |at| now.since(at));
+        let age = intent.submitted_at.map_or(Duration::MAX, |at| now.since(at));
         let channel = self.processor.channel().await?;
         if claim.stopped || age >= SEND_AGAIN_WITHIN {
             let known = match self.seen(&intent).await {
@@ -102,14 +96,10 @@ impl Driver {
             amount: intent.amount,
             channel: &channel,
         };
-        let permit = Permit {
-            intent: intent.clone(),
-            lease: claim.lease,
-        };
-        let ticket =
-            ticket(permit, &expected, lease_ends).map_err(|what| ActionError::AuthorityError {
-                detail: format!("the claim disagrees on the {what}"),
-            })?;
+        let permit = Permit { intent: intent.clone(), lease: claim.lease };
+        let ticket = ticket(permit, &expected, lease_ends).map_err(|what| {
+            ActionError::AuthorityError { detail: format!("the claim disagrees on the {what}") }
+        })?;
         let known = self.attempts(&ticket, &intent, true).await;
         self.record(intent, fence, known).await
     }
@@ -188,16 +178,11 @@ impl Driver {
         if let Some(after) = doubt.after {
             return after;
         }
-        let bound = PAUSE_FIRST
-            .saturating_mul(2_u32.saturating_pow(attempt))
-            .min(PAUSE_MAX);
+        let bound = PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(attempt)).min(PAUSE_MAX);
         let mut byte = [0_u8; 1];
         self.ids.fill(&mut byte);
         let [jitter] = byte;
-        bound
-            .saturating_mul(u32::from(jitter).saturating_add(1))
-            .checked_div(256)
-            .unwrap_or(bound)
+        bound.saturating_mul(u32::from(jitter).saturating_add(1)).checked_div(256).unwrap_or(bound)
     }
 
     /// Tells the authority. Once Stripe's answer is known it stands, told or not: the intent is
@@ -212,16 +197,14 @@ impl Driver {
             return Ok(Driven::untouched(intent));
         };
         match self.authority.record(&intent.id, fence, &outcome).await {
-            Ok(intent) => Ok(Driven {
-                intent,
-                reported: true,
-            }),
-            Err(AuthorityError::Stale | AuthorityError::Unavailable(_)) => {
+            Ok(intent) => Ok(Driven { intent, reported: true }),
+            Err(
+                AuthorityError::Stale
+                | AuthorityError::StoreUnavailable(_)
+                | AuthorityError::Unavailable(_),
+            ) => {
                 foretell(&mut intent, &outcome);
-                Ok(Driven {
-                    intent,
-                    reported: false,
-                })
+                Ok(Driven { intent, reported: false })
             }
             Err(error) => Err(error.into()),
         }
@@ -245,16 +228,11 @@ fn foretell(intent: &mut Intent, outcome: &Outcome) {
     match outcome {
         Outcome::Seen(refund) => intent.refund = Some(refund.clone()),
         Outcome::Refused(refusal) => {
-            intent.failure = Some(Failure {
-                code: Some(refusal.code),
-                message: refusal.message.clone(),
-            });
+            intent.failure =
+                Some(Failure { code: Some(refusal.code), message: refusal.message.clone() });
         }
         Outcome::NotExecuted(message) => {
-            intent.failure = Some(Failure {
-                code: None,
-                message: message.clone(),
-            });
+            intent.failure = Some(Failure { code: None, message: message.clone() });
         }
         Outcome::Held(_) | Outcome::NeedsPerson => {}
     }
@@ -276,24 +254,14 @@ mod tests {
     use futures_util::FutureExt;
 
     fn doubt(give_up: bool) -> Doubt {
-        Doubt {
-            message: "…".to_owned(),
-            after: None,
-            give_up,
-        }
+        Doubt { message: "…".to_owned(), after: None, give_up }
     }
     fn refused() -> SendError {
         let code = FailureCode::ChargeDisputed;
-        SendError::Refused(Refusal {
-            code,
-            message: "…".to_owned(),
-        })
+        SendError::Refused(Refusal { code, message: "…".to_owned() })
     }
     fn held() -> SendError {
-        SendError::Held(Hold {
-            id: None,
-            expires_at: None,
-        })
+        SendError::Held(Hold { id: None, expires_at: None })
     }
     fn not_stored() -> SendError {
         SendError::NotStored(doubt(false))
@@ -355,19 +323,12 @@ mod tests {
     /// What the next worker finds at Stripe is taken, and nothing is sent.
     #[test]
     fn what_is_there_is_adopted() {
-        for (status, state) in [
-            ("succeeded", "settled"),
-            ("pending", "settled"),
-            ("failed", "failed"),
-        ] {
+        for (status, state) in
+            [("succeeded", "settled"), ("pending", "settled"), ("failed", "failed")]
+        {
             let world = World::new(&[]).left_behind();
             let intent = world.authority.intent.lock().unwrap().clone().unwrap();
-            world
-                .processor
-                .made
-                .lock()
-                .unwrap()
-                .push(crate::fakes::refund_of(&intent.id, status));
+            world.processor.made.lock().unwrap().push(crate::fakes::refund_of(&intent.id, status));
             world.reconcile();
             assert_eq!(world.state(), state, "{status}");
             world.check_sent(0, status);
@@ -412,22 +373,10 @@ mod tests {
 
         let mut world = World::new(&[Step::Made("succeeded")]);
         Arc::get_mut(&mut world.authority).unwrap().record_fails = true;
-        let answer = world
-            .refunds()
-            .refund(&key(), ask("ch_1", Wanted::Full))
-            .now_or_never();
-        let Some(Ok(Answer::Intent {
-            intent, reported, ..
-        })) = answer
-        else {
-            panic!("no answer")
-        };
+        let answer = world.refunds().refund(&key(), ask("ch_1", Wanted::Full)).now_or_never();
+        let Some(Ok(Answer::Intent { intent, reported, .. })) = answer else { panic!("no answer") };
         assert_eq!((intent.state, reported), (State::Settled, false));
-        assert_eq!(
-            world.state(),
-            "submitted",
-            "the record waits for the reconciler"
-        );
+        assert_eq!(world.state(), "submitted", "the record waits for the reconciler");
     }
 
     #[test]
@@ -435,17 +384,11 @@ mod tests {
         type Change = fn(&mut Intent);
         let table: [(&str, Change); 6] = [
             ("state", |i| i.state = State::Approved),
-            ("charge", |i| {
-                i.charge = crate::ChargeId::parse("ch_2").unwrap()
-            }),
+            ("charge", |i| i.charge = crate::ChargeId::parse("ch_2").unwrap()),
             ("amount", |i| i.amount = charge("ch_1", 999, "EUR").amount),
-            ("account", |i| {
-                i.account = Some(crate::AccountId::parse("acct_1").unwrap())
-            }),
+            ("account", |i| i.account = Some(crate::AccountId::parse("acct_1").unwrap())),
             ("mode", |i| i.livemode = true),
-            ("bytes", |i| {
-                i.request.as_mut().unwrap().form.push_str("&amount=1")
-            }),
+            ("bytes", |i| i.request.as_mut().unwrap().form.push_str("&amount=1")),
         ];
         for (what, change) in table {
             let world = World::new(&[]);
@@ -475,11 +418,7 @@ mod tests {
             *authority.to_submit.lock().unwrap() =
                 Some(submitted(&charge, charge.amount, clock.now()));
             let processor = Arc::new(Scripted::new(charge, steps));
-            Self {
-                authority: Arc::new(authority),
-                processor,
-                clock,
-            }
+            Self { authority: Arc::new(authority), processor, clock }
         }
 
         /// The intent was submitted by somebody who is gone.
@@ -497,20 +436,14 @@ mod tests {
                 Arc::clone(&self.processor) as Arc<dyn Processor>,
                 Arc::clone(&self.clock) as Arc<dyn Clock>,
                 Arc::new(SameBytes),
-                Settings {
-                    call_timeout: Duration::from_secs(2),
-                    ..Settings::default()
-                },
+                Settings { call_timeout: Duration::from_secs(2), ..Settings::default() },
             )
         }
 
         /// Asks, and answers the state or the error's code.
         fn ask(&self) -> &'static str {
             let refunds = self.refunds();
-            match refunds
-                .refund(&key(), ask("ch_1", Wanted::Full))
-                .now_or_never()
-            {
+            match refunds.refund(&key(), ask("ch_1", Wanted::Full)).now_or_never() {
                 Some(Ok(Answer::Intent { intent, .. })) => intent.state.as_str(),
                 Some(Ok(Answer::DryRun(_))) | None => panic!("no answer"),
                 Some(Err(error)) => error.code(),
@@ -524,24 +457,14 @@ mod tests {
         }
 
         fn state(&self) -> &'static str {
-            self.authority
-                .intent
-                .lock()
-                .unwrap()
-                .as_ref()
-                .unwrap()
-                .state
-                .as_str()
+            self.authority.intent.lock().unwrap().as_ref().unwrap().state.as_str()
         }
 
         /// So many attempts, all of them the same bytes under the same key.
         fn check_sent(&self, count: usize, name: &str) {
             let sent = self.processor.sent.lock().unwrap();
             assert_eq!(sent.len(), count, "{name}: attempts");
-            assert!(
-                sent.windows(2).all(|pair| pair[0] == pair[1]),
-                "{name}: {sent:?}"
-            );
+            assert!(sent.windows(2).all(|pair| pair[0] == pair[1]), "{name}: {sent:?}");
             assert!(sent.iter().all(|(key, _)| key == "bb_int_1"), "{name}");
         }
     }

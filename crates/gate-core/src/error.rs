@@ -211,20 +211,26 @@ impl fmt::Display for ActionError {
                     None => f.write_str(" of this account"),
                 }
             }
-            Self::ChargeNotPaid => f.write_str("the payment did not succeed; there is nothing to refund"),
+            Self::ChargeNotPaid => {
+                f.write_str("the payment did not succeed; there is nothing to refund")
+            }
             Self::ChargeNotReady => f.write_str("the payment is still being processed"),
             Self::ChargeNotRefundable => f.write_str("Stripe does not refund this payment"),
             Self::CurrencyMismatch { believed, charged } => write!(
                 f,
-                "the request says {believed} and the charge is in {charged}; amounts are in minor units of {charged}"
+                "the request says {believed} and the charge is in {charged}; \
+                 amounts are in minor units of {charged}"
             ),
             Self::IdempotencyKeyReused { argument, intent } => write!(
                 f,
-                "this idempotency key belongs to intent {intent}, which was asked with another `{argument}`; use a new key for a new refund"
+                "this idempotency key belongs to intent {intent}, which was asked with another \
+                 `{argument}`; use a new key for a new refund"
             ),
             Self::IntentNotFound => f.write_str("this agent has no intent of this id"),
             Self::InvalidAmount(error) => write!(f, "{error}"),
-            Self::LivemodeMismatch => f.write_str("the charge is of the other mode than the gateway's Stripe key"),
+            Self::LivemodeMismatch => {
+                f.write_str("the charge is of the other mode than the gateway's Stripe key")
+            }
             Self::NotCancelable { state } => {
                 write!(f, "the intent is {} and can no longer be withdrawn", state.as_str())
             }
@@ -236,7 +242,9 @@ impl fmt::Display for ActionError {
                 write!(f, "the gateway's Stripe key lacks the permission {permission}")
             }
             Self::StripeUnavailable => f.write_str("Stripe could not be reached"),
-            Self::Unauthenticated => f.write_str("the agent key is missing, unknown, revoked or expired"),
+            Self::Unauthenticated => {
+                f.write_str("the agent key is missing, unknown, revoked or expired")
+            }
         }
     }
 }

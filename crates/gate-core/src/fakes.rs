@@ -29,11 +29,7 @@ use crate::time::{Clock, Deadline, Ids, Timestamp};
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 pub(crate) fn channel() -> Channel {
-    Channel {
-        account: None,
-        livemode: false,
-        version: "2025-09-30.clover".to_owned(),
-    }
+    Channel { account: None, livemode: false, version: "2025-09-30.clover".to_owned() }
 }
 
 /// A succeeded, captured charge of `minor` that nothing was refunded of.
@@ -80,9 +76,7 @@ pub(crate) fn submitted(charge: &Charge, amount: Amount, now: Timestamp) -> Inte
     let id = IntentId::parse("int_1").unwrap();
     let agent = AgentId::parse("agt_1").unwrap();
     let worth = Valuation {
-        usd: Rate::usd()
-            .to_micro_usd(Amount::new(1000, Currency::USD).unwrap())
-            .unwrap(),
+        usd: Rate::usd().to_micro_usd(Amount::new(1000, Currency::USD).unwrap()).unwrap(),
         rate: Rate::usd(),
         date: None,
     };
@@ -126,6 +120,7 @@ pub(crate) fn submitted(charge: &Charge, amount: Amount, now: Timestamp) -> Inte
         lease_until: Some(now.after(LEASE)),
         created_at: now,
         updated_at: now,
+        settled_at: None,
     }
 }
 
@@ -200,22 +195,13 @@ impl Processor for Scripted {
         Ok(self.charge.clone())
     }
     async fn refund(&self, ticket: &Ticket, _: Deadline) -> Result<Refund, SendError> {
-        self.sent
-            .lock()
-            .unwrap()
-            .push((ticket.idempotency_key(), ticket.request().clone()));
+        self.sent.lock().unwrap().push((ticket.idempotency_key(), ticket.request().clone()));
         let made = |status| {
             let refund = refund_of(ticket.intent(), status);
             *self.made.lock().unwrap() = vec![refund.clone()];
             refund
         };
-        match self
-            .steps
-            .lock()
-            .unwrap()
-            .pop_front()
-            .expect("an attempt too many")
-        {
+        match self.steps.lock().unwrap().pop_front().expect("an attempt too many") {
             Step::Made(status) => Ok(made(status)),
             Step::Says(error) => Err(error),
             Step::MadeAndSays(error) => {
@@ -253,10 +239,7 @@ impl OneIntent {
         }
     }
     fn lease() -> Lease {
-        Lease {
-            fence: 1,
-            span: LEASE,
-        }
+        Lease { fence: 1, span: LEASE }
     }
     fn held(&self) -> Result<Intent, AuthorityError> {
         let intent = self.intent.lock().unwrap().clone();
@@ -267,10 +250,7 @@ impl OneIntent {
 #[async_trait]
 impl Authority for OneIntent {
     async fn agent(&self, _: &AgentKey) -> Result<Agent, AuthorityError> {
-        Ok(Agent {
-            id: AgentId::parse("agt_1").unwrap(),
-            name: AgentName::parse("bot").unwrap(),
-        })
+        Ok(Agent { id: AgentId::parse("agt_1").unwrap(), name: AgentName::parse("bot").unwrap() })
     }
     async fn find(&self, _: &AgentKey, ask: &Ask) -> Result<Option<Intent>, AuthorityError> {
         let found = self.intent.lock().unwrap().clone();
@@ -286,23 +266,14 @@ impl Authority for OneIntent {
         _: &Charge,
         _: &AttemptId,
     ) -> Result<Decided, AuthorityError> {
-        let intent = self
-            .to_submit
-            .lock()
-            .unwrap()
-            .clone()
-            .expect("nothing to decide");
+        let intent = self.to_submit.lock().unwrap().clone().expect("nothing to decide");
         *self.intent.lock().unwrap() = Some(intent.clone());
         let mut lost = self.decide_answers_lost.lock().unwrap();
         if *lost > 0 {
             *lost -= 1;
             return Err(AuthorityError::Unavailable("lost".to_owned()));
         }
-        Ok(Decided {
-            intent,
-            lease: Some(Self::lease()),
-            replayed: false,
-        })
+        Ok(Decided { intent, lease: Some(Self::lease()), replayed: false })
     }
     async fn preview(&self, _: &AgentKey, _: &Ask, _: &Charge) -> Result<Preview, AuthorityError> {
         Err(AuthorityError::Broken("not in these tests".to_owned()))
@@ -311,11 +282,7 @@ impl Authority for OneIntent {
         let mut intent = self.held()?;
         intent.state = intent.state.after(Event::Allow).unwrap();
         *self.intent.lock().unwrap() = Some(intent.clone());
-        Ok(Decided {
-            intent,
-            lease: Some(Self::lease()),
-            replayed: false,
-        })
+        Ok(Decided { intent, lease: Some(Self::lease()), replayed: false })
     }
     async fn claim(&self, work: Work, _: u16) -> Result<Vec<Claim>, AuthorityError> {
         let wanted: &[State] = match work {
@@ -325,11 +292,7 @@ impl Authority for OneIntent {
         };
         let intent = self.held()?;
         Ok(if wanted.contains(&intent.state) {
-            vec![Claim {
-                intent,
-                lease: Self::lease(),
-                stopped: self.stopped,
-            }]
+            vec![Claim { intent, lease: Self::lease(), stopped: self.stopped }]
         } else {
             Vec::new()
         })
@@ -345,10 +308,7 @@ impl Authority for OneIntent {
         match news {
             Outcome::Seen(refund) => intent.refund = Some(refund.clone()),
             Outcome::Refused(refusal) => {
-                intent.failure = Some(Failure {
-                    code: Some(refusal.code),
-                    message: String::new(),
-                });
+                intent.failure = Some(Failure { code: Some(refusal.code), message: String::new() });
             }
             Outcome::NeedsPerson => intent.needs_person = true,
             Outcome::Held(_) | Outcome::NotExecuted(_) => {}

@@ -45,13 +45,8 @@ fn word_after(text: &str, prefixes: &[&str]) -> bool {
 
 fn name_like(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b))
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b))
+        && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
 }
 
 macro_rules! id {
@@ -106,10 +101,7 @@ fn time_ordered(now: Timestamp, ids: &dyn Ids) -> String {
     let mut random = [0_u8; 10];
     ids.fill(&mut random);
     let millis = u64::try_from(now.millis()).unwrap_or(0);
-    uuid::Builder::from_unix_timestamp_millis(millis, &random)
-        .into_uuid()
-        .simple()
-        .to_string()
+    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().simple().to_string()
 }
 
 id!(
@@ -230,27 +222,16 @@ mod tests {
         ];
         for (text, charge, payment_intent) in table {
             assert_eq!(ChargeId::parse(text).is_ok(), charge, "charge {text:?}");
-            assert_eq!(
-                PaymentIntentId::parse(text).is_ok(),
-                payment_intent,
-                "intent {text:?}"
-            );
+            assert_eq!(PaymentIntentId::parse(text).is_ok(), payment_intent, "intent {text:?}");
         }
-        assert!(
-            ChargeId::parse(&format!("ch_{}", "x".repeat(253))).is_err(),
-            "256 bytes"
-        );
+        assert!(ChargeId::parse(&format!("ch_{}", "x".repeat(253))).is_err(), "256 bytes");
     }
 
     #[test]
     fn keys_are_visible_ascii() {
-        for (text, good) in [
-            ("ticket-4821", true),
-            ("", false),
-            ("a b", false),
-            ("schlüssel", false),
-            ("~!", true),
-        ] {
+        for (text, good) in
+            [("ticket-4821", true), ("", false), ("a b", false), ("schlüssel", false), ("~!", true)]
+        {
             assert_eq!(IdempotencyKey::parse(text).is_ok(), good, "{text:?}");
         }
         assert!(IdempotencyKey::parse(&"k".repeat(256)).is_err());

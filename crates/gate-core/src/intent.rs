@@ -72,6 +72,8 @@ pub struct Intent {
     pub created_at: Timestamp,
     /// When its record last changed.
     pub updated_at: Timestamp,
+    /// When its refund was first recorded as made.
+    pub settled_at: Option<Timestamp>,
 }
 
 /// What an amount counts for the caps, with the rate that an auditor can recompute it from.
@@ -113,13 +115,7 @@ impl DecisionReason {
     /// A reason without a figure.
     #[must_use]
     pub const fn plain(code: ReasonCode, message: String) -> Self {
-        Self {
-            code,
-            message,
-            limit: None,
-            left: None,
-            resets_at: None,
-        }
+        Self { code, message, limit: None, left: None, resets_at: None }
     }
 }
 
@@ -168,13 +164,8 @@ pub enum ApprovalState {
 
 impl ApprovalState {
     /// Every state.
-    pub const ALL: [Self; 5] = [
-        Self::Pending,
-        Self::Approved,
-        Self::Denied,
-        Self::Expired,
-        Self::Canceled,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Canceled];
 
     /// The name on the wire and in the store.
     #[must_use]
@@ -217,9 +208,7 @@ impl Approver {
     /// The approver of that name, if there is one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Authority, Self::Stripe]
-            .into_iter()
-            .find(|approver| approver.as_str() == text)
+        [Self::Authority, Self::Stripe].into_iter().find(|approver| approver.as_str() == text)
     }
 }
 
@@ -349,10 +338,7 @@ impl Intent {
                 Some(_) | None => Ok(()),
             };
         };
-        Err(ActionError::IdempotencyKeyReused {
-            argument,
-            intent: self.id.clone(),
-        })
+        Err(ActionError::IdempotencyKeyReused { argument, intent: self.id.clone() })
     }
 
     /// Whether a request without a key is this one: made without a key, of the same payment and

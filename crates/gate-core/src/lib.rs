@@ -17,7 +17,9 @@
     allow(
         clippy::arithmetic_side_effects,
         clippy::as_conversions,
-        reason = "tests compute freely"
+        clippy::type_complexity,
+        clippy::wildcard_enum_match_arm,
+        reason = "tests compute freely, and their tables are wide"
     )
 )]
 

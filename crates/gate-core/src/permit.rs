@@ -127,15 +127,9 @@ pub(crate) fn ticket(
         ("charge", intent.charge == *expected.charge),
         ("amount", intent.amount == expected.amount),
         ("account", intent.account == expected.channel.account),
-        (
-            "account of the request",
-            request.account == expected.channel.account,
-        ),
+        ("account of the request", request.account == expected.channel.account),
         ("mode", intent.livemode == expected.channel.livemode),
-        (
-            "bytes",
-            request.refunds(&intent.id, expected.charge, expected.amount),
-        ),
+        ("bytes", request.refunds(&intent.id, expected.charge, expected.amount)),
     ];
     if let Some((what, _)) = agrees.into_iter().find(|(_, good)| !good) {
         return Err(what);

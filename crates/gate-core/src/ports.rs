@@ -441,6 +441,9 @@ pub enum AuthorityError {
     Broken(String),
     /// The news, or the claim, come under a lease that somebody else holds by now.
     Stale,
+    /// Its store could not be used, or the fate of a commit is not known: nothing may be assumed.
+    /// The detail is for the log.
+    StoreUnavailable(String),
     /// Nobody's key, or no longer.
     Unauthenticated,
     /// It could not be asked, or its answer was lost. The detail is for the log.
@@ -453,6 +456,7 @@ impl fmt::Display for AuthorityError {
             Self::Asked(error) => error.fmt(f),
             Self::Broken(detail) => write!(f, "the authority is broken: {detail}"),
             Self::Stale => f.write_str("somebody else holds the lease by now"),
+            Self::StoreUnavailable(detail) => write!(f, "the store cannot be used: {detail}"),
             Self::Unauthenticated => f.write_str("unknown key"),
             Self::Unavailable(detail) => write!(f, "the authority is unavailable: {detail}"),
         }
@@ -466,9 +470,8 @@ impl From<AuthorityError> for ActionError {
         match error {
             AuthorityError::Asked(error) => error,
             AuthorityError::Broken(detail) => Self::AuthorityError { detail },
-            AuthorityError::Stale => Self::AuthorityError {
-                detail: "stale lease".to_owned(),
-            },
+            AuthorityError::Stale => Self::AuthorityError { detail: "stale lease".to_owned() },
+            AuthorityError::StoreUnavailable(_) => Self::StoreUnavailable,
             AuthorityError::Unauthenticated => Self::Unauthenticated,
             AuthorityError::Unavailable(_) => Self::AuthorityUnavailable,
         }
@@ -487,9 +490,7 @@ impl From<ReadError> for ActionError {
             ReadError::NotReady => Self::ChargeNotReady,
             ReadError::Permission { permission } => Self::StripePermission { permission },
             ReadError::Unavailable { .. } => Self::StripeUnavailable,
-            ReadError::Unreadable => Self::StripeError {
-                detail: "the answer could not be read",
-            },
+            ReadError::Unreadable => Self::StripeError { detail: "the answer could not be read" },
         }
     }
 }

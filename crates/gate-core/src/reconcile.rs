@@ -43,39 +43,19 @@ impl Reconciler {
     pub async fn step(&self) -> Result<Reconciled, AuthorityError> {
         let mut done = Reconciled::default();
         let asked_at = self.clock.uptime();
-        for claim in self
-            .refunds
-            .authority()
-            .claim(Work::Submitted, CLAIMS_MAX)
-            .await?
-        {
+        for claim in self.refunds.authority().claim(Work::Submitted, CLAIMS_MAX).await? {
             let id = claim.intent.id.clone();
             done.note(
                 id,
-                self.refunds
-                    .driver()
-                    .take_over(claim, asked_at)
-                    .await
-                    .map(|d| d.intent.state),
+                self.refunds.driver().take_over(claim, asked_at).await.map(|d| d.intent.state),
             );
         }
-        for claim in self
-            .refunds
-            .authority()
-            .claim(Work::Approved, CLAIMS_MAX)
-            .await?
-        {
+        for claim in self.refunds.authority().claim(Work::Approved, CLAIMS_MAX).await? {
             if claim.stopped {
                 continue;
             }
             let id = claim.intent.id.clone();
-            done.note(
-                id,
-                self.refunds
-                    .execute_claimed(claim)
-                    .await
-                    .map(|d| d.intent.state),
-            );
+            done.note(id, self.refunds.execute_claimed(claim).await.map(|d| d.intent.state));
         }
         Ok(done)
     }

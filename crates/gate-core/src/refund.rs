@@ -36,10 +36,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            call_timeout: Duration::from_secs(20),
-            twin_wait: Duration::from_secs(5),
-        }
+        Self { call_timeout: Duration::from_secs(20), twin_wait: Duration::from_secs(5) }
     }
 }
 
@@ -72,15 +69,7 @@ impl Refunds {
             ids: Arc::clone(&ids),
             call_timeout: settings.call_timeout,
         });
-        Self {
-            authority,
-            records,
-            processor,
-            clock,
-            ids,
-            driver,
-            settings,
-        }
+        Self { authority, records, processor, clock, ids, driver, settings }
     }
 
     pub(crate) fn driver(&self) -> &Driver {
@@ -106,12 +95,9 @@ impl Refunds {
 
     pub(crate) async fn execute_claimed(&self, claim: Claim) -> Result<Driven, ActionError> {
         let asked_at = self.clock.uptime();
-        let charge = self
-            .charge(&Target::Charge(claim.intent.charge.clone()))
-            .await?;
+        let charge = self.charge(&Target::Charge(claim.intent.charge.clone())).await?;
         let decided = self.authority.execute(&claim, &charge).await?;
-        self.pay(decided, claim.intent.amount, &charge, asked_at)
-            .await
+        self.pay(decided, claim.intent.amount, &charge, asked_at).await
     }
 
     /// Pays what was decided, if it is this caller's turn.
@@ -124,24 +110,13 @@ impl Refunds {
         charge: &Charge,
         asked_at: Duration,
     ) -> Result<Driven, ActionError> {
-        let Decided {
-            intent,
-            lease: Some(lease),
-            ..
-        } = decided
-        else {
+        let Decided { intent, lease: Some(lease), .. } = decided else {
             return Ok(Driven::untouched(decided.intent));
         };
         let agent = intent.agent.clone();
-        let expected = Expected {
-            agent: &agent,
-            charge: &charge.id,
-            amount,
-            channel: &charge.channel,
-        };
-        self.driver
-            .first_time(Permit { intent, lease }, &expected, asked_at)
-            .await
+        let expected =
+            Expected { agent: &agent, charge: &charge.id, amount, channel: &charge.channel };
+        self.driver.first_time(Permit { intent, lease }, &expected, asked_at).await
     }
 
     /// Reads the charge, again after a short pause when Stripe was not to be reached; all within
@@ -171,14 +146,8 @@ impl Refunds {
             return error;
         };
         let by = self.clock.deadline(self.settings.call_timeout);
-        let refunds = self
-            .processor
-            .refunds_of(&charge.id, by)
-            .await
-            .unwrap_or_default();
-        ActionError::ChargeAlreadyRefunded {
-            by: refunds.into_iter().find_map(|r| r.intent),
-        }
+        let refunds = self.processor.refunds_of(&charge.id, by).await.unwrap_or_default();
+        ActionError::ChargeAlreadyRefunded { by: refunds.into_iter().find_map(|r| r.intent) }
     }
 
     /// Answers with what exists, or says that it has to be decided.
@@ -225,11 +194,7 @@ impl Refunds {
 }
 
 fn replayed(intent: Intent) -> Answer {
-    Answer::Intent {
-        intent: Box::new(intent),
-        replayed: true,
-        reported: true,
-    }
+    Answer::Intent { intent: Box::new(intent), replayed: true, reported: true }
 }
 
 #[async_trait]
@@ -272,11 +237,7 @@ impl Actions for Refunds {
         let fixed_before = ask.wanted == Wanted::Full && fixed.minor() < resolved.minor();
         let amount = if fixed_before { fixed } else { resolved };
         let driven = self.pay(decided, amount, &charge, asked_at).await?;
-        Ok(Answer::Intent {
-            intent: Box::new(driven.intent),
-            replayed,
-            reported: driven.reported,
-        })
+        Ok(Answer::Intent { intent: Box::new(driven.intent), replayed, reported: driven.reported })
     }
 }
 
@@ -291,7 +252,7 @@ impl Refunds {
         attempt: &AttemptId,
     ) -> Result<Decided, ActionError> {
         match self.authority.decide(key, ask, charge, attempt).await {
-            Err(AuthorityError::Unavailable(_)) => {
+            Err(AuthorityError::StoreUnavailable(_) | AuthorityError::Unavailable(_)) => {
                 Ok(self.authority.decide(key, ask, charge, attempt).await?)
             }
             other => Ok(other?),

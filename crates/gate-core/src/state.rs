@@ -69,12 +69,7 @@ pub struct IllegalEvent {
 
 impl fmt::Display for IllegalEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "an intent that is {} cannot {:?}",
-            self.from.as_str(),
-            self.event
-        )
+        write!(f, "an intent that is {} cannot {:?}", self.from.as_str(), self.event)
     }
 }
 
@@ -152,9 +147,7 @@ impl State {
     /// The stored state of that name, if there is one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::STORED
-            .into_iter()
-            .find(|state| state.as_str() == text)
+        Self::STORED.into_iter().find(|state| state.as_str() == text)
     }
 
     /// Whether the intent's dollars count as spent in this state.
@@ -223,10 +216,8 @@ mod tests {
         let states = [State::Asked].into_iter().chain(State::STORED);
         assert_eq!(states.clone().count(), table.len());
         for state in states {
-            let row = table
-                .iter()
-                .find(|row| row.split(' ').next() == Some(state.as_str()))
-                .unwrap();
+            let row =
+                table.iter().find(|row| row.split(' ').next() == Some(state.as_str())).unwrap();
             let cells: Vec<&str> = row.split('|').nth(1).unwrap().split_whitespace().collect();
             for (event, expected) in events.into_iter().zip(cells) {
                 let found = state.after(event).map_or("-", short);

@@ -1,1 +1,30 @@
-//! The Store port, its in-memory and its SQLite implementation.
+//! What is durable: agents, policies, intents, spend, stops, rates and the audit chain.
+//!
+//! [`Store`] is the port. One call of [`Store::transact`] is one serialisable transaction: a fixed
+//! [`Snapshot`] is read, a pure [`Judge`] looks at it, and the [`Write`]s that it plans are made,
+//! all or none. What a transaction may read is said before it begins ([`Reads`]), so that every
+//! database can lock in one order. Beside the in-memory [`MemStore`] stands `SqliteStore`; both
+//! pass the same conformance suite.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::wildcard_enum_match_arm,
+        reason = "tests compute freely"
+    )
+)]
+
+mod audit;
+mod changes;
+mod memory;
+mod port;
+
+pub use audit::{AuditEntry, AuditFault, AuditRow, Head, verify};
+pub use changes::Changes;
+pub use memory::MemStore;
+pub use port::{
+    AgentBy, AgentRow, Due, IntentBy, IntentQuery, Judge, KeyHash, KeyRow, PolicyRow, Prior, Reads,
+    Refused, Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write,
+    usable_until,
+};

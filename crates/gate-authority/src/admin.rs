@@ -1,0 +1,594 @@
+//! What people do: agents and their keys, users, the policy, approvals, stops. Each call is one
+//! transaction with its audit entry.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gate_core::{
+    ActionError, AgentId, AgentKey, AgentName, ApprovalId, AuthorityError, Ids, Intent, IntentId,
+    State, Timestamp, UserName,
+};
+use gate_policy::{Fault, Policy};
+use gate_store::{
+    AgentBy, AgentRow, IntentBy, IntentQuery, KeyRow, PolicyRow, Reads, Scope, Snapshot, StopRow,
+    UserRow, Write,
+};
+
+use crate::approval::{self, Vote};
+use crate::authority::LocalAuthority;
+use crate::change::{Actor, Plan, audit, transact};
+use crate::decide::World;
+use crate::keys::{self, Seed};
+
+/// How long the key before a rotation is still taken.
+const ROTATION_GRACE: Duration = Duration::from_secs(24 * 3600);
+/// Longest note of a reviewer or of a stop, in characters.
+const NOTE_CHARS_MAX: usize = 500;
+/// Most open requests that one revocation withdraws.
+const WITHDRAWN_MAX: u32 = 10_000;
+/// Roles that do not review.
+const FIXED_ROLES: [&str; 4] = ["owner", "policy-editor", "auditor", "viewer"];
+
+/// What a person's command came to, if not to what was wanted. Nothing was changed.
+#[derive(Debug)]
+pub enum AdminError {
+    /// The authority could not do it.
+    Authority(AuthorityError),
+    /// It exists already, or is past the point where this can be done.
+    Conflict(String),
+    /// This person may not do this.
+    Forbidden(String),
+    /// What was given does not have the right form.
+    Invalid(String),
+    /// There is no such thing.
+    NotFound(String),
+    /// The policy has faults.
+    Policy(Vec<Fault>),
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Authority(error) => error.fmt(f),
+            Self::Conflict(what) | Self::Forbidden(what) => f.write_str(what),
+            Self::Invalid(what) | Self::NotFound(what) => f.write_str(what),
+            Self::Policy(faults) => {
+                f.write_str("the policy was not applied")?;
+                faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+impl From<AuthorityError> for AdminError {
+    fn from(error: AuthorityError) -> Self {
+        match error {
+            AuthorityError::Asked(error) => Self::Conflict(error.to_string()),
+            other @ (AuthorityError::Broken(_)
+            | AuthorityError::Stale
+            | AuthorityError::StoreUnavailable(_)
+            | AuthorityError::Unauthenticated
+            | AuthorityError::Unavailable(_)) => Self::Authority(other),
+        }
+    }
+}
+
+/// Which intents a person wants to see, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct IntentList {
+    /// Of this agent, by name or id.
+    pub agent: Option<String>,
+    /// In this state.
+    pub state: Option<State>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// The people's side of the authority, acting as `actor`.
+pub struct Admin<'a> {
+    authority: &'a LocalAuthority,
+    actor: Actor,
+}
+
+type Judged<T> = Result<Plan<T>, AdminError>;
+
+impl<'a> Admin<'a> {
+    /// Acts as `actor`.
+    #[must_use]
+    pub const fn new(authority: &'a LocalAuthority, actor: Actor) -> Self {
+        Self { authority, actor }
+    }
+
+    /// Makes an agent and its key, which is shown once; with `starter`, or an `owner`, also its
+    /// entry in the policy.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Conflict`] when the name is, or was, an agent's, or stands in the policy
+    /// already although an entry was to be written.
+    pub async fn create_agent(
+        &self,
+        name: &AgentName,
+        owner: Option<&UserName>,
+        starter: bool,
+    ) -> Result<(AgentRow, AgentKey), AdminError> {
+        let key = keys::new_key(self.authority.ids.as_ref());
+        let (stored_key, name, owner) = (key.clone(), name.clone(), owner.cloned());
+        let reads = Reads {
+            agent: Some(AgentBy::Name(name.to_string())),
+            policy: true,
+            users: true,
+            ..Reads::default()
+        };
+        let row = self
+            .change(reads, move |by, world| {
+                if world.seen.agent.is_some() {
+                    return Err(AdminError::Conflict(format!(
+                        "there is, or was, an agent {name}: choose another name, or rotate its key"
+                    )));
+                }
+                let agent = AgentRow {
+                    id: AgentId::make(world.now, world.ids),
+                    name: name.clone(),
+                    created_at: world.now,
+                    revoked_at: None,
+                    keys: vec![key_row(&stored_key, world.now)],
+                };
+                let mut writes = vec![Write::PutAgent(agent.clone())];
+                let details = serde_json::json!({ "name": name.as_str() });
+                writes.push(world.audited(by, "agent.created", agent.id.as_str(), &details));
+                if starter || owner.is_some() {
+                    if let Some(owner) = &owner {
+                        known_user(world.seen, owner)?;
+                    }
+                    let text = policy_text(world.seen);
+                    let text = gate_policy::with_agent(text, &name, owner.as_ref(), starter)
+                        .map_err(AdminError::Conflict)?;
+                    writes.append(&mut policy_writes(text, by, world));
+                }
+                Ok(Plan { writes, reply: agent })
+            })
+            .await?;
+        Ok((row, key))
+    }
+
+    /// Makes a new key for an agent. The one before is taken for 24 more hours, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`]; [`AdminError::Conflict`] when the agent is revoked.
+    pub async fn rotate_agent(
+        &self,
+        name: &str,
+        at_once: bool,
+    ) -> Result<(AgentRow, AgentKey), AdminError> {
+        let key = keys::new_key(self.authority.ids.as_ref());
+        let (stored_key, name) = (key.clone(), name.to_owned());
+        let reads = Reads { agent: Some(AgentBy::Name(name.clone())), ..Reads::default() };
+        let row = self
+            .change(reads, move |by, world| {
+                let mut agent = known_agent(world.seen, &name)?.clone();
+                if agent.revoked_at.is_some() {
+                    return Err(AdminError::Conflict(format!(
+                        "agent {name} is revoked for good: create another one"
+                    )));
+                }
+                let grace = if at_once { world.now } else { world.now.after(ROTATION_GRACE) };
+                agent.keys.retain(|key| key.expires_at.is_none_or(|at| at > world.now));
+                // Never more than two are valid: what was rotated before ends now.
+                for (older, key) in agent.keys.iter_mut().rev().enumerate() {
+                    let until = if older == 0 { grace } else { world.now };
+                    key.expires_at = Some(key.expires_at.map_or(until, |at| at.min(until)));
+                }
+                agent.keys.push(key_row(&stored_key, world.now));
+                let details = serde_json::json!({ "atOnce": at_once });
+                let writes = vec![
+                    Write::PutAgent(agent.clone()),
+                    world.audited(by, "agent.rotated", agent.id.as_str(), &details),
+                ];
+                Ok(Plan { writes, reply: agent })
+            })
+            .await?;
+        Ok((row, key))
+    }
+
+    /// Ends an agent for good: its keys are refused from the next request on, and what it has
+    /// pending or approved is withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`].
+    pub async fn revoke_agent(&self, name: &str) -> Result<AgentRow, AdminError> {
+        let agents = self.agents().await?;
+        let same = |agent: &AgentRow| agent.name.as_str() == name || agent.id.as_str() == name;
+        let id = agents.into_iter().find(same).map(|agent| agent.id);
+        let id = id.ok_or_else(|| no_agent(name))?;
+        let name = id.to_string();
+        let reads = Reads {
+            agent: Some(AgentBy::Name(name.clone())),
+            intents: Some(IntentQuery {
+                agent: Some(id),
+                limit: WITHDRAWN_MAX,
+                ..IntentQuery::default()
+            }),
+            ..Reads::default()
+        };
+        self.change(reads, move |by, world| {
+            let mut agent = known_agent(world.seen, &name)?.clone();
+            agent.revoked_at.get_or_insert(world.now);
+            let mut writes = vec![
+                Write::PutAgent(agent.clone()),
+                world.audited(by, "agent.revoked", agent.id.as_str(), &serde_json::json!({})),
+            ];
+            for intent in &world.seen.intents {
+                if matches!(intent.state, State::PendingApproval | State::Approved) {
+                    let why = "The agent's key was revoked.";
+                    writes.append(&mut approval::cancel(intent, why, by, &world.world())?.writes);
+                }
+            }
+            Ok(Plan { writes, reply: agent })
+        })
+        .await
+    }
+
+    /// All agents, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Authority`].
+    pub async fn agents(&self) -> Result<Vec<AgentRow>, AdminError> {
+        Ok(self.authority.read(Reads { agents: true, ..Reads::default() }).await?.agents)
+    }
+
+    /// Makes a person.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Conflict`] when the name is taken; [`AdminError::Invalid`] without a role.
+    pub async fn create_user(
+        &self,
+        name: &UserName,
+        roles: &[String],
+    ) -> Result<UserRow, AdminError> {
+        if roles.is_empty() {
+            return Err(AdminError::Invalid(format!(
+                "user {name} needs a role: {}, or a reviewer role of your own naming",
+                FIXED_ROLES.join(", ")
+            )));
+        }
+        if let Some(bad) = roles.iter().find(|role| UserName::parse(role).is_err()) {
+            return Err(AdminError::Invalid(format!(
+                "`{bad}` is not a role's name: use 1 to 64 of a-z, 0-9, - _ and ."
+            )));
+        }
+        let (name, roles) = (name.clone(), roles.to_vec());
+        let reads = Reads { users: true, ..Reads::default() };
+        self.change(reads, move |by, world| {
+            if world.seen.users.iter().any(|user| user.name == name) {
+                return Err(AdminError::Conflict(format!("there is a user {name} already")));
+            }
+            let user = UserRow { name: name.clone(), roles: roles.clone(), created_at: world.now };
+            let details = serde_json::json!({ "roles": roles });
+            let writes = vec![
+                Write::InsertUser(user.clone()),
+                world.audited(by, "user.created", name.as_str(), &details),
+            ];
+            Ok(Plan { writes, reply: user })
+        })
+        .await
+    }
+
+    /// Applies a policy: the text is the version. Answers its number and what to beware of.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Policy`] with all its faults.
+    pub async fn apply_policy(&self, text: &str) -> Result<(u64, Vec<String>), AdminError> {
+        let policy = Policy::parse(text).map_err(AdminError::Policy)?;
+        let text = text.to_owned();
+        let reads = Reads { policy: true, ..Reads::default() };
+        let version = self
+            .change(reads, move |by, world| {
+                let version = next_version(world.seen);
+                Ok(Plan { writes: policy_writes(text.clone(), by, world), reply: version })
+            })
+            .await?;
+        Ok((version, policy.warnings()))
+    }
+
+    /// The policy in force: its version (0 for a new store's) and its text.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Authority`].
+    pub async fn policy(&self) -> Result<(u64, String), AdminError> {
+        let seen = self.authority.read(Reads { policy: true, ..Reads::default() }).await?;
+        let version = seen.policy.as_ref().map_or(0, |policy| policy.version);
+        Ok((version, policy_text(&seen).to_owned()))
+    }
+
+    /// Intents, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`] when there is no such agent.
+    pub async fn intents(&self, list: &IntentList) -> Result<Vec<Intent>, AdminError> {
+        let agent = match &list.agent {
+            None => None,
+            Some(name) => {
+                let by = Some(AgentBy::Name(name.clone()));
+                let seen = self.authority.read(Reads { agent: by, ..Reads::default() }).await?;
+                Some(known_agent(&seen, name)?.id.clone())
+            }
+        };
+        let query =
+            IntentQuery { agent, state: list.state, limit: list.limit, ..IntentQuery::default() };
+        let reads = Reads { intents: Some(query), ..Reads::default() };
+        Ok(self.authority.read(reads).await?.intents)
+    }
+
+    /// One intent.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`].
+    pub async fn intent(&self, id: &IntentId) -> Result<Intent, AdminError> {
+        let reads = Reads { intent: Some(IntentBy::Id(id.clone())), ..Reads::default() };
+        let seen = self.authority.read(reads).await?;
+        seen.intent.ok_or_else(|| no_intent(id.as_str()))
+    }
+
+    /// Withdraws what is pending or approved.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Conflict`] in any other state.
+    pub async fn cancel(&self, id: &IntentId) -> Result<Intent, AdminError> {
+        let reads = Reads { intent: Some(IntentBy::Id(id.clone())), ..Reads::default() };
+        let id = id.clone();
+        self.change(reads, move |by, world| {
+            let intent = world.seen.intent.as_ref().ok_or_else(|| no_intent(id.as_str()))?;
+            Ok(approval::cancel(intent, "A person withdrew the request.", by, &world.world())?)
+        })
+        .await
+    }
+
+    /// Approves a pending request as `user`.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Forbidden`] unless the user may review and does not own the agent;
+    /// [`AdminError::Conflict`] when it was decided or expired already.
+    pub async fn approve(
+        &self,
+        id: &ApprovalId,
+        user: &UserName,
+        note: Option<&str>,
+    ) -> Result<Intent, AdminError> {
+        let note = note.map(checked_note).transpose()?;
+        self.vote(id, user, Vote::Approve { note }).await
+    }
+
+    /// Denies a pending request as `user`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Admin::approve`]; [`AdminError::Invalid`] without a note.
+    pub async fn deny(
+        &self,
+        id: &ApprovalId,
+        user: &UserName,
+        note: &str,
+    ) -> Result<Intent, AdminError> {
+        let note = checked_note(note)?;
+        self.vote(id, user, Vote::Deny { note }).await
+    }
+
+    async fn vote(
+        &self,
+        id: &ApprovalId,
+        user: &UserName,
+        vote: Vote,
+    ) -> Result<Intent, AdminError> {
+        let reads = Reads {
+            intent: Some(IntentBy::Approval(id.clone())),
+            policy: true,
+            users: true,
+            ..Reads::default()
+        };
+        let (id, user) = (id.clone(), user.clone());
+        let policies = Arc::clone(&self.authority.policies);
+        self.change(reads, move |by, world| {
+            let Some(intent) = &world.seen.intent else {
+                return Err(AdminError::NotFound(format!("there is no approval {id}")));
+            };
+            may_review(world.seen, &user)?;
+            let policy = policies.of(world.seen.policy.as_ref())?;
+            let owner = policy.agent(&intent.agent_name).and_then(|limits| limits.owner.as_ref());
+            if owner == Some(&user) {
+                return Err(AdminError::Forbidden(format!(
+                    "{user} owns agent {}: somebody else has to decide",
+                    intent.agent_name
+                )));
+            }
+            let expired = intent.approval.as_ref().is_none_or(|a| a.expires_at <= world.now);
+            if intent.state != State::PendingApproval || expired {
+                let state = if expired { "past its time" } else { intent.state.as_str() };
+                return Err(AdminError::Conflict(format!(
+                    "the request is {state}: there is nothing left to decide"
+                )));
+            }
+            Ok(approval::vote(intent, &user, &vote, by, &world.world())?)
+        })
+        .await
+    }
+
+    /// Stops an agent, by name or id, or everybody. Acts on the next request; holds what is
+    /// pending.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`].
+    pub async fn stop(&self, agent: Option<&str>, note: Option<&str>) -> Result<Scope, AdminError> {
+        let note = note.map(checked_note).transpose()?;
+        self.stop_or_resume(agent, move |scope, by, now| {
+            let stop = StopRow { scope, by: by.to_string(), note: note.clone(), at: now };
+            (Write::PutStop(stop), "stopped", note.clone())
+        })
+        .await
+    }
+
+    /// Lifts a stop.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`].
+    pub async fn resume(&self, agent: Option<&str>) -> Result<Scope, AdminError> {
+        self.stop_or_resume(agent, |scope, _, _| (Write::LiftStop(scope), "resumed", None)).await
+    }
+
+    async fn stop_or_resume(
+        &self,
+        agent: Option<&str>,
+        write: impl Fn(Scope, &Actor, Timestamp) -> (Write, &'static str, Option<String>)
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<Scope, AdminError> {
+        let reads =
+            Reads { agent: agent.map(|name| AgentBy::Name(name.to_owned())), ..Reads::default() };
+        let agent = agent.map(str::to_owned);
+        self.change(reads, move |by, world| {
+            let scope = match &agent {
+                Some(name) => Scope::Agent(known_agent(world.seen, name)?.id.clone()),
+                None => Scope::Organization,
+            };
+            let (write, what, note) = write(scope.clone(), by, world.now);
+            let (kind, subject) = match &scope {
+                Scope::Agent(id) => ("agent", id.as_str()),
+                Scope::Organization => ("organization", "organization"),
+            };
+            let details = serde_json::json!({ "note": note });
+            let entry = world.audited(by, &format!("{kind}.{what}"), subject, &details);
+            Ok(Plan { writes: vec![write, entry], reply: scope })
+        })
+        .await
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        reads: Reads,
+        judge: impl Fn(&Actor, &Site<'_>) -> Judged<T> + Send + Sync + 'static,
+    ) -> Result<T, AdminError> {
+        let authority = self.authority;
+        let (seed, by) = (Seed::draw(authority.ids.as_ref()), self.actor.clone());
+        let config = Arc::clone(&authority.config);
+        let judge = move |now, seen: &Snapshot| {
+            let ids = seed.stream();
+            match judge(&by, &Site { now, seen, ids: &ids, config: &config }) {
+                Ok(Plan { writes, reply }) => Plan { writes, reply: Ok(reply) },
+                Err(error) => Plan::nothing(Err(error)),
+            }
+        };
+        transact(authority.store.as_ref(), reads, judge).await?
+    }
+}
+
+/// Where a person's command is judged.
+struct Site<'a> {
+    now: Timestamp,
+    seen: &'a Snapshot,
+    ids: &'a dyn Ids,
+    config: &'a crate::authority::AuthorityConfig,
+}
+
+impl Site<'_> {
+    fn world(&self) -> World<'_> {
+        World { now: self.now, seen: self.seen, config: self.config, ids: self.ids }
+    }
+
+    fn audited(
+        &self,
+        by: &Actor,
+        action: &str,
+        subject: &str,
+        details: &serde_json::Value,
+    ) -> Write {
+        audit(by, action, subject, details, self.now, self.ids)
+    }
+}
+
+fn key_row(key: &AgentKey, now: Timestamp) -> KeyRow {
+    KeyRow { hash: keys::hash(key), hint: keys::hint(key), created_at: now, expires_at: None }
+}
+
+fn policy_text(seen: &Snapshot) -> &str {
+    seen.policy.as_ref().map_or(gate_policy::NEW_STORE_TEXT, |policy| &policy.text)
+}
+
+fn next_version(seen: &Snapshot) -> u64 {
+    seen.policy.as_ref().map_or(0, |policy| policy.version).saturating_add(1)
+}
+
+fn policy_writes(text: String, by: &Actor, site: &Site<'_>) -> Vec<Write> {
+    let version = next_version(site.seen);
+    let details = serde_json::json!({ "version": version });
+    let row = PolicyRow { version, text, author: by.to_string(), created_at: site.now };
+    vec![
+        Write::InsertPolicy(row),
+        site.audited(by, "policy.applied", &version.to_string(), &details),
+    ]
+}
+
+fn known_agent<'a>(seen: &'a Snapshot, name: &str) -> Result<&'a AgentRow, AdminError> {
+    seen.agent.as_ref().ok_or_else(|| no_agent(name))
+}
+
+fn no_agent(name: &str) -> AdminError {
+    AdminError::NotFound(format!("there is no agent {name}: `agent list` shows them"))
+}
+
+fn no_intent(id: &str) -> AdminError {
+    AdminError::NotFound(format!("there is no intent {id}: `intent list` shows them"))
+}
+
+fn known_user<'a>(seen: &'a Snapshot, name: &UserName) -> Result<&'a UserRow, AdminError> {
+    seen.users.iter().find(|user| user.name == *name).ok_or_else(|| {
+        AdminError::NotFound(format!(
+            "there is no user {name}: make one with `user create {name} --role ROLE`"
+        ))
+    })
+}
+
+/// Owners review, and whoever has a reviewer role; the other fixed roles do not.
+fn may_review(seen: &Snapshot, name: &UserName) -> Result<(), AdminError> {
+    let user = known_user(seen, name)?;
+    let reviews = |role: &String| role == "owner" || !FIXED_ROLES.contains(&role.as_str());
+    if user.roles.iter().any(reviews) {
+        return Ok(());
+    }
+    Err(AdminError::Forbidden(format!(
+        "{name} is {} and may not decide: that takes an owner or a reviewer role",
+        user.roles.join(", ")
+    )))
+}
+
+fn checked_note(note: &str) -> Result<String, AdminError> {
+    let note = note.trim();
+    match note.chars().count() {
+        1..=NOTE_CHARS_MAX => Ok(note.to_owned()),
+        0 => Err(AdminError::Invalid("a note is needed: say why".to_owned())),
+        count => Err(AdminError::Invalid(format!(
+            "the note has {count} characters: {NOTE_CHARS_MAX} at most"
+        ))),
+    }
+}
+
+impl From<ActionError> for AdminError {
+    fn from(error: ActionError) -> Self {
+        Self::Conflict(error.to_string())
+    }
+}

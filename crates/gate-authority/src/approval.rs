@@ -1,0 +1,226 @@
+//! The human part: deciding, using, withdrawing and outliving an approval.
+
+use gate_core::{
+    ActionError, Approval, ApprovalState, AuthorityError, Charge, Decided, DecisionReason, Denier,
+    Event, Intent, Justification, ReasonCode, State, Timestamp, UserName, Wanted,
+};
+use gate_policy::Policy;
+use gate_store::{AgentRow, Snapshot, Write, usable_until};
+
+use crate::authority::stops;
+use crate::change::{Actor, Plan, moved};
+use crate::decide::{World, judged};
+
+/// A person's decision.
+#[derive(Clone, Debug)]
+pub(crate) enum Vote {
+    Approve { note: Option<String> },
+    Deny { note: String },
+}
+
+/// Records a person's decision on a pending intent. Whoever comes second sees the first's.
+pub(crate) fn vote(
+    intent: &Intent,
+    user: &UserName,
+    vote: &Vote,
+    by: &Actor,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let now = world.now;
+    let mut intent = intent.clone();
+    let was = intent.state;
+    let (event, state, note) = match vote {
+        Vote::Approve { note } => (Event::Approve, ApprovalState::Approved, note.clone()),
+        Vote::Deny { note } => {
+            intent.denied_by = Some(Denier::Person);
+            let message = format!(
+                "A person denied this refund: {note}. Do not ask for it again; \
+                 only a person can reopen it."
+            );
+            put_first(
+                &mut intent.reasons,
+                DecisionReason::plain(ReasonCode::ApprovalDenied, message),
+            );
+            (Event::Deny, ApprovalState::Denied, Some(note.clone()))
+        }
+    };
+    if let Some(approval) = &mut intent.approval {
+        approval.state = state;
+        approval.decided_at = Some(now);
+        approval.decided_by = Some(user.clone());
+        approval.note = note;
+    }
+    let (intent, writes) = moved(was, intent, event, by, now, world.ids)?;
+    Ok(Plan { writes, reply: intent })
+}
+
+/// Withdraws what is pending or approved.
+pub(crate) fn cancel(
+    intent: &Intent,
+    why: &str,
+    by: &Actor,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let was = intent.state;
+    if was.after(Event::Cancel).is_err() {
+        return Err(AuthorityError::Asked(ActionError::NotCancelable { state: was }));
+    }
+    end(
+        intent,
+        Event::Cancel,
+        ApprovalState::Canceled,
+        ReasonCode::ApprovalCanceled,
+        why,
+        by,
+        world,
+    )
+}
+
+/// Ends what nobody decided, or nobody used, in time. (An expiry is nobody's denial.)
+pub(crate) fn expire(
+    intent: &Intent,
+    by: &Actor,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let why = if intent.state == State::Approved {
+        "The approval was not used in time; ask again with a new idempotencyKey if the refund is still wanted."
+    } else {
+        "Nobody decided in time; ask again with a new idempotencyKey if the refund is still wanted."
+    };
+    end(intent, Event::Expire, ApprovalState::Expired, ReasonCode::ApprovalExpired, why, by, world)
+}
+
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the ways in which an intent ends differ in all of these"
+)]
+fn end(
+    intent: &Intent,
+    event: Event,
+    approval_state: ApprovalState,
+    code: ReasonCode,
+    why: &str,
+    by: &Actor,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let mut intent = intent.clone();
+    let was = intent.state;
+    put_first(&mut intent.reasons, DecisionReason::plain(code, why.to_owned()));
+    if let Some(approval) = &mut intent.approval {
+        approval.state = approval_state;
+        approval.decided_at.get_or_insert(world.now);
+    }
+    let (intent, writes) = moved(was, intent, event, by, world.now, world.ids)?;
+    Ok(Plan { writes, reply: intent })
+}
+
+fn put_first(reasons: &mut Vec<DecisionReason>, reason: DecisionReason) {
+    reasons.insert(0, reason);
+}
+
+/// Checks an approved intent against everything but the person again, and submits or denies it.
+pub(crate) fn execute(
+    fence: u64,
+    charge: &Charge,
+    policy: &Policy,
+    world: &World<'_>,
+) -> Result<Plan<Decided>, AuthorityError> {
+    let Some(intent) = &world.seen.intent else {
+        return Err(AuthorityError::Asked(ActionError::IntentNotFound));
+    };
+    let unchanged = |intent: &Intent| {
+        Ok(Plan::nothing(Decided { intent: intent.clone(), lease: None, replayed: true }))
+    };
+    if intent.state != State::Approved {
+        return unchanged(intent);
+    }
+    if intent.fence != fence {
+        return Err(AuthorityError::Stale);
+    }
+    if !usable(intent.approval.as_ref(), world.now) {
+        let plan = expire(intent, &Actor::sweeper(), world)?;
+        let decided = Decided { intent: plan.reply, lease: None, replayed: true };
+        return Ok(Plan { writes: plan.writes, reply: decided });
+    }
+    // A stop holds what was approved; it does not end it.
+    if stops(world.seen, &intent.agent).code().is_some() {
+        return unchanged(intent);
+    }
+    if charge.id != intent.charge
+        || charge.channel.livemode != intent.livemode
+        || charge.channel.account != intent.account
+    {
+        return Err(AuthorityError::Asked(ActionError::LivemodeMismatch));
+    }
+    let wanted = Wanted::Minor(intent.amount.minor());
+    match gate_core::resolve(charge, wanted, Some(intent.amount.currency())) {
+        Ok(_) => judged(intent.clone(), charge, policy, true, &Actor::gateway(), world),
+        Err(error) => match gone(&error) {
+            Some(code) => deny(intent, code, &error, world),
+            // It may yet become possible; until the approval ends it is tried again.
+            None => Err(AuthorityError::Asked(error)),
+        },
+    }
+}
+
+fn usable(approval: Option<&Approval>, now: Timestamp) -> bool {
+    approval.is_some_and(|approval| {
+        approval.state == ApprovalState::Approved && usable_until(approval) > now
+    })
+}
+
+/// What makes an approved refund impossible for good. It is never shrunk silently.
+fn gone(error: &ActionError) -> Option<ReasonCode> {
+    let code = error.code();
+    [
+        ReasonCode::AmountOverRefundable,
+        ReasonCode::ChargeAlreadyRefunded,
+        ReasonCode::ChargeDisputed,
+    ]
+    .into_iter()
+    .find(|reason| reason.as_str() == code)
+}
+
+fn deny(
+    intent: &Intent,
+    code: ReasonCode,
+    error: &ActionError,
+    world: &World<'_>,
+) -> Result<Plan<Decided>, AuthorityError> {
+    let mut intent = intent.clone();
+    let was = intent.state;
+    let message = format!("After the approval, {error}. Nothing was refunded.");
+    put_first(&mut intent.reasons, DecisionReason::plain(code, message));
+    intent.denied_by = Some(Denier::Policy);
+    let (intent, writes) =
+        moved(was, intent, Event::Deny, &Actor::gateway(), world.now, world.ids)?;
+    Ok(Plan { writes, reply: Decided { intent, lease: None, replayed: false } })
+}
+
+/// Keeps more words for the reviewers of a pending intent.
+pub(crate) fn justify(
+    agent: &AgentRow,
+    words: &Justification,
+    now: Timestamp,
+    seen: &Snapshot,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let own = seen.intent.as_ref().filter(|intent| intent.agent == agent.id);
+    let Some(intent) = own else {
+        return Err(AuthorityError::Asked(ActionError::IntentNotFound));
+    };
+    let mut intent = intent.clone();
+    let was = intent.state;
+    let Some(approval) = &mut intent.approval else {
+        return Ok(Plan::nothing(intent));
+    };
+    let kept = &mut approval.justifications;
+    let known = kept.iter().any(|kept| kept == words.as_str());
+    let full = kept.len() >= Approval::JUSTIFICATIONS_MAX;
+    if was != State::PendingApproval || known || full {
+        return Ok(Plan::nothing(intent));
+    }
+    kept.push(words.as_str().to_owned());
+    intent.updated_at = now;
+    let write = Write::UpdateIntent { was, intent: Box::new(intent.clone()) };
+    Ok(Plan { writes: vec![write], reply: intent })
+}

@@ -1,0 +1,336 @@
+//! The embedded authority behind the core's port: each call is one read or one transaction.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gate_core::{
+    Agent, AgentKey, Ask, AttemptId, Authority, AuthorityError, Charge, Claim, Clock, Decided, Ids,
+    Intent, IntentId, Justification, Lease, Outcome, Preview, State, Timestamp, Work,
+};
+use gate_money::Rate;
+use gate_policy::{Policy, Stops};
+use gate_store::{
+    AgentBy, AgentRow, Due, IntentBy, KeyHash, PolicyRow, Prior, Reads, Refused, Scope, Snapshot,
+    Store, Write,
+};
+
+use crate::change::{Actor, Plan, store_error, transact};
+use crate::keys::{self, Seed};
+use crate::{approval, decide, outcome};
+
+/// How long a settled key-less request answers for its like, and a person's denial for its.
+const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
+
+/// Figures that the authority is run with.
+#[derive(Clone, Debug)]
+pub struct AuthorityConfig {
+    /// How long a worker may hold an intent: a call's deadline and time for another attempt.
+    pub lease: Duration,
+    /// Exchange rates that win over the feed.
+    pub pins: Vec<Rate>,
+    /// How old published rates may be.
+    pub rates_max_age: Duration,
+}
+
+impl Default for AuthorityConfig {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            pins: Vec::new(),
+            rates_max_age: Duration::from_secs(7 * 24 * 3600),
+        }
+    }
+}
+
+/// The authority in this process.
+pub struct LocalAuthority {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) config: Arc<AuthorityConfig>,
+    pub(crate) policies: Arc<Policies>,
+}
+
+impl LocalAuthority {
+    /// An authority over `store`.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        config: AuthorityConfig,
+    ) -> Self {
+        Self { store, clock, ids, config: Arc::new(config), policies: Arc::default() }
+    }
+
+    pub(crate) async fn read(&self, reads: Reads) -> Result<Snapshot, AuthorityError> {
+        self.store.read(reads).await.map_err(store_error)
+    }
+}
+
+/// The policy last read, parsed. It is used only for the version that a transaction has read, so a
+/// changed policy acts on the very next request.
+#[derive(Default)]
+pub(crate) struct Policies(Mutex<Option<(u64, Arc<Policy>)>>);
+
+impl Policies {
+    /// The meaning of the policy in force; of a new store's document, where none was applied yet.
+    pub(crate) fn of(&self, row: Option<&PolicyRow>) -> Result<Arc<Policy>, AuthorityError> {
+        let (version, text) =
+            row.map_or((0, gate_policy::NEW_STORE_TEXT), |row| (row.version, row.text.as_str()));
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, policy)) = last.as_ref()
+            && *known == version
+        {
+            return Ok(Arc::clone(policy));
+        }
+        let policy = Policy::parse(text).map_err(|faults| {
+            let first = faults.first().map(ToString::to_string).unwrap_or_default();
+            AuthorityError::Broken(format!("policy version {version} cannot be read: {first}"))
+        })?;
+        let policy = Arc::new(policy);
+        *last = Some((version, Arc::clone(&policy)));
+        Ok(policy)
+    }
+}
+
+/// Who holds the key that was read; unknown, revoked and expired alike are nobody.
+pub(crate) fn holder<'a>(
+    now: Timestamp,
+    seen: &'a Snapshot,
+    hash: &KeyHash,
+) -> Result<&'a AgentRow, AuthorityError> {
+    let agent = seen.agent.as_ref().filter(|agent| agent.revoked_at.is_none());
+    agent
+        .filter(|agent| {
+            agent.keys.iter().any(|key| {
+                key.hash == *hash && key.expires_at.is_none_or(|expires_at| now < expires_at)
+            })
+        })
+        .ok_or(AuthorityError::Unauthenticated)
+}
+
+/// The stops that hold an agent.
+pub(crate) fn stops(seen: &Snapshot, intent_agent: &gate_core::AgentId) -> Stops {
+    let agent = Scope::Agent(intent_agent.clone());
+    Stops {
+        organization: seen.stops.iter().any(|stop| stop.scope == Scope::Organization),
+        agent: seen.stops.iter().any(|stop| stop.scope == agent),
+    }
+}
+
+fn prior(ask: &Ask, now: Timestamp) -> Prior {
+    match &ask.key {
+        Some(key) => Prior::Key(key.clone()),
+        None => Prior::Keyless {
+            target: ask.target.clone(),
+            wanted: ask.wanted,
+            settled_since: now.before(REMEMBERED),
+        },
+    }
+}
+
+fn refused(ask: &Ask, minor: Option<i64>, now: Timestamp) -> Refused {
+    Refused { target: ask.target.clone(), wanted: ask.wanted, minor, since: now.before(REMEMBERED) }
+}
+
+#[async_trait]
+impl Authority for LocalAuthority {
+    async fn agent(&self, key: &AgentKey) -> Result<Agent, AuthorityError> {
+        let hash = keys::hash(key);
+        let reads = Reads { agent: Some(AgentBy::Key(hash)), ..Reads::default() };
+        let (seen, now) = (self.read(reads).await?, self.now().await?);
+        let agent = holder(now, &seen, &hash)?;
+        Ok(Agent { id: agent.id.clone(), name: agent.name.clone() })
+    }
+
+    async fn find(&self, key: &AgentKey, ask: &Ask) -> Result<Option<Intent>, AuthorityError> {
+        let hash = keys::hash(key);
+        let now = self.now().await?;
+        let seen = self
+            .read(Reads {
+                agent: Some(AgentBy::Key(hash)),
+                prior: Some(prior(ask, now)),
+                refused: Some(refused(ask, None, now)),
+                ..Reads::default()
+            })
+            .await?;
+        holder(now, &seen, &hash)?;
+        decide::found(&seen, ask)
+    }
+
+    async fn decide(
+        &self,
+        key: &AgentKey,
+        ask: &Ask,
+        charge: &Charge,
+        attempt: &AttemptId,
+    ) -> Result<Decided, AuthorityError> {
+        let (seed, hash, now) = (Seed::draw(self.ids.as_ref()), keys::hash(key), self.now().await?);
+        let minor = gate_core::resolve(charge, ask.wanted, ask.believed_currency)
+            .map_err(AuthorityError::Asked)?
+            .minor();
+        let reads = Reads {
+            agent: Some(AgentBy::Key(hash)),
+            prior: Some(prior(ask, now)),
+            refused: Some(refused(ask, Some(minor), now)),
+            policy: true,
+            rates: true,
+            ..Reads::default()
+        };
+        let (config, policies) = (Arc::clone(&self.config), Arc::clone(&self.policies));
+        let (ask, charge, attempt) = (ask.clone(), charge.clone(), attempt.clone());
+        let judge = move |now, seen: &Snapshot| {
+            let asked = decide::Asked { ask: &ask, charge: &charge, attempt: &attempt };
+            let world = decide::World { now, seen, config: &config, ids: &seed.stream() };
+            let plan = holder(now, seen, &hash).and_then(|agent| {
+                decide::decide(&asked, agent, policies.of(seen.policy.as_ref())?.as_ref(), &world)
+            });
+            flatten(plan)
+        };
+        transact(self.store.as_ref(), reads, judge).await?
+    }
+
+    async fn preview(
+        &self,
+        key: &AgentKey,
+        ask: &Ask,
+        charge: &Charge,
+    ) -> Result<Preview, AuthorityError> {
+        let hash = keys::hash(key);
+        let reads = Reads {
+            agent: Some(AgentBy::Key(hash)),
+            policy: true,
+            rates: true,
+            ..Reads::default()
+        };
+        let (seen, now) = (self.read(reads).await?, self.now().await?);
+        let agent = holder(now, &seen, &hash)?;
+        let policy = self.policies.of(seen.policy.as_ref())?;
+        let seed = Seed::draw(self.ids.as_ref());
+        let world = decide::World { now, seen: &seen, config: &self.config, ids: &seed.stream() };
+        decide::preview(ask, charge, agent, &policy, &world)
+    }
+
+    async fn execute(&self, claim: &Claim, charge: &Charge) -> Result<Decided, AuthorityError> {
+        let seed = Seed::draw(self.ids.as_ref());
+        let reads = Reads {
+            agent: Some(AgentBy::OfIntent),
+            intent: Some(IntentBy::Id(claim.intent.id.clone())),
+            policy: true,
+            rates: true,
+            ..Reads::default()
+        };
+        let (config, policies) = (Arc::clone(&self.config), Arc::clone(&self.policies));
+        let (fence, charge) = (claim.lease.fence, charge.clone());
+        let judge = move |now, seen: &Snapshot| {
+            let world = decide::World { now, seen, config: &config, ids: &seed.stream() };
+            flatten(
+                policies
+                    .of(seen.policy.as_ref())
+                    .and_then(|policy| approval::execute(fence, &charge, &policy, &world)),
+            )
+        };
+        transact(self.store.as_ref(), reads, judge).await?
+    }
+
+    async fn claim(&self, work: Work, limit: u16) -> Result<Vec<Claim>, AuthorityError> {
+        let due = match work {
+            Work::Approved => Due::Approved,
+            Work::One(id) => Due::One(id),
+            Work::Submitted => Due::Submitted,
+        };
+        let reads = Reads { due: Some((due, limit)), policy: true, ..Reads::default() };
+        // Most of the time there is nothing to do; then nothing is locked.
+        if self.read(reads.clone()).await?.intents.is_empty() {
+            return Ok(Vec::new());
+        }
+        let span = self.config.lease;
+        transact(self.store.as_ref(), reads, move |now, seen: &Snapshot| leased(now, seen, span))
+            .await
+    }
+
+    async fn record(
+        &self,
+        id: &IntentId,
+        fence: u64,
+        news: &Outcome,
+    ) -> Result<Intent, AuthorityError> {
+        let seed = Seed::draw(self.ids.as_ref());
+        let reads = Reads {
+            agent: Some(AgentBy::OfIntent),
+            intent: Some(IntentBy::Id(id.clone())),
+            policy: true,
+            ..Reads::default()
+        };
+        let (policies, news) = (Arc::clone(&self.policies), news.clone());
+        let config = Arc::clone(&self.config);
+        let judge = move |now, seen: &Snapshot| {
+            let world = decide::World { now, seen, config: &config, ids: &seed.stream() };
+            flatten(
+                policies
+                    .of(seen.policy.as_ref())
+                    .and_then(|policy| outcome::record(fence, &news, &policy, &world)),
+            )
+        };
+        transact(self.store.as_ref(), reads, judge).await?
+    }
+
+    async fn justify(
+        &self,
+        key: &AgentKey,
+        id: &IntentId,
+        words: &Justification,
+    ) -> Result<Intent, AuthorityError> {
+        let hash = keys::hash(key);
+        let reads = Reads {
+            agent: Some(AgentBy::Key(hash)),
+            intent: Some(IntentBy::Id(id.clone())),
+            ..Reads::default()
+        };
+        let words = words.clone();
+        let judge = move |now, seen: &Snapshot| {
+            flatten(
+                holder(now, seen, &hash)
+                    .and_then(|agent| approval::justify(agent, &words, now, seen)),
+            )
+        };
+        transact(self.store.as_ref(), reads, judge).await?
+    }
+}
+
+impl LocalAuthority {
+    pub(crate) async fn now(&self) -> Result<Timestamp, AuthorityError> {
+        self.store.now().await.map_err(store_error)
+    }
+}
+
+/// A plan that may fail: then nothing is written and the error is the reply.
+pub(crate) fn flatten<T>(plan: Result<Plan<T>, AuthorityError>) -> Plan<Result<T, AuthorityError>> {
+    match plan {
+        Ok(Plan { writes, reply }) => Plan { writes, reply: Ok(reply) },
+        Err(error) => Plan::nothing(Err(error)),
+    }
+}
+
+/// Leases everything that was read as due. No transition: nothing to audit.
+fn leased(now: Timestamp, seen: &Snapshot, span: Duration) -> Plan<Vec<Claim>> {
+    let mut plan = Plan { writes: Vec::new(), reply: Vec::new() };
+    for intent in &seen.intents {
+        let mut intent = intent.clone();
+        let was: State = intent.state;
+        intent.fence = intent.fence.saturating_add(1);
+        intent.lease_until = Some(now.after(span));
+        let stopped = stops(seen, &intent.agent).code().is_some();
+        plan.writes.push(Write::UpdateIntent { was, intent: Box::new(intent.clone()) });
+        let lease = Lease { fence: intent.fence, span };
+        plan.reply.push(Claim { intent, lease, stopped });
+    }
+    plan
+}
+
+/// The agent itself, as an actor.
+pub(crate) fn actor(agent: &AgentRow) -> Actor {
+    Actor::agent(&agent.id)
+}

@@ -1,0 +1,157 @@
+//! What became of a submitted intent, as it is recorded.
+
+use gate_core::{
+    ActionError, Approval, ApprovalId, ApprovalState, Approver, AuthorityError, DecisionReason,
+    Event, Failure, FailureCode, Intent, OnApproval, Outcome, ReasonCode, Refund, RefundStatus,
+    State,
+};
+use gate_policy::Policy;
+use gate_store::Write;
+
+use crate::change::{Actor, Plan, audit, moved};
+use crate::decide::{World, spend_window};
+
+/// How long Stripe's own approval is waited for, where Stripe does not say: its documented 14 days.
+const STRIPE_APPROVAL_DAYS: u64 = 14;
+
+/// Takes the news. A refund that was seen is taken always; other news only under the fence that
+/// holds. The same news twice change nothing the second time.
+pub(crate) fn record(
+    fence: u64,
+    news: &Outcome,
+    policy: &Policy,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let Some(intent) = &world.seen.intent else {
+        return Err(AuthorityError::Asked(ActionError::IntentNotFound));
+    };
+    match news {
+        Outcome::Seen(refund) => seen(intent, refund, policy, world),
+        Outcome::Held(_) | Outcome::NeedsPerson | Outcome::NotExecuted(_) | Outcome::Refused(_) => {
+            if told_already(intent, news) {
+                return Ok(Plan::nothing(intent.clone()));
+            }
+            if intent.fence != fence || intent.state != State::Submitted {
+                return Err(AuthorityError::Stale);
+            }
+            ended(intent, news, world)
+        }
+    }
+}
+
+fn told_already(intent: &Intent, news: &Outcome) -> bool {
+    match news {
+        Outcome::Held(_) => intent.state == State::AwaitingStripe,
+        Outcome::NeedsPerson => intent.needs_person,
+        Outcome::NotExecuted(_) => intent.state == State::NotExecuted,
+        Outcome::Refused(_) => intent.state == State::Failed,
+        Outcome::Seen(_) => false,
+    }
+}
+
+fn ended(
+    intent: &Intent,
+    news: &Outcome,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let (mut intent, now) = (intent.clone(), world.now);
+    let was = intent.state;
+    match news {
+        Outcome::NotExecuted(message) => {
+            intent.failure = Some(Failure { code: None, message: message.clone() });
+        }
+        Outcome::Refused(refusal) => {
+            intent.failure =
+                Some(Failure { code: Some(refusal.code), message: refusal.message.clone() });
+        }
+        Outcome::Held(hold) => {
+            let fallback =
+                now.after(std::time::Duration::from_secs(STRIPE_APPROVAL_DAYS * 24 * 3600));
+            let message = "Stripe holds this refund for an approval of its own, and makes it \
+                           itself once it is given.";
+            intent
+                .reasons
+                .insert(0, DecisionReason::plain(ReasonCode::StripeApproval, message.to_owned()));
+            intent.approval = Some(Approval {
+                id: ApprovalId::make(now, world.ids),
+                state: ApprovalState::Pending,
+                approver: Approver::Stripe,
+                expires_at: hold.expires_at.unwrap_or(fallback),
+                decided_at: None,
+                decided_by: None,
+                note: None,
+                justifications: Vec::new(),
+                on_approval: OnApproval::Execute,
+            });
+        }
+        Outcome::NeedsPerson => {
+            intent.needs_person = true;
+            intent.updated_at = now;
+            let details = serde_json::json!({ "charge": intent.charge.as_str() });
+            let entry = audit(
+                &Actor::gateway(),
+                "intent.needs_person",
+                intent.id.as_str(),
+                &details,
+                now,
+                world.ids,
+            );
+            let write = Write::UpdateIntent { was, intent: Box::new(intent.clone()) };
+            return Ok(Plan { writes: vec![write, entry], reply: intent });
+        }
+        Outcome::Seen(_) => {}
+    }
+    let Some(event) = news.event() else {
+        return Ok(Plan::nothing(intent));
+    };
+    let (intent, writes) = moved(was, intent, event, &Actor::gateway(), now, world.ids)?;
+    Ok(Plan { writes, reply: intent })
+}
+
+/// Takes a refund that was seen at Stripe, whatever was thought before.
+fn seen(
+    intent: &Intent,
+    refund: &Refund,
+    policy: &Policy,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let known = intent.refund.as_ref();
+    if known == Some(refund) && intent.state != State::Submitted {
+        return Ok(Plan::nothing(intent.clone()));
+    }
+    let came_back = matches!(refund.status, RefundStatus::Canceled | RefundStatus::Failed);
+    let made = matches!(intent.state, State::Settled | State::Reversed);
+    let event = match (came_back, made) {
+        (true, true) => Event::Reverse,
+        (true, false) => Event::Fail,
+        (false, _) => Event::Settle,
+    };
+    let mut next = intent.clone();
+    next.refund = Some(refund.clone());
+    next.needs_person = false;
+    if came_back {
+        let code = if refund.status == RefundStatus::Canceled {
+            FailureCode::RefundCanceled
+        } else {
+            FailureCode::RefundFailed
+        };
+        let message = "Stripe made the refund, and it did not go through.".to_owned();
+        next.failure = Some(Failure { code: Some(code), message });
+    } else {
+        next.failure = None;
+        next.settled_at.get_or_insert(world.now);
+    }
+    let (next, mut writes) =
+        moved(intent.state, next, event, &Actor::gateway(), world.now, world.ids)?;
+    if !intent.state.counts() && next.state.counts() {
+        // Money left although the spend was given back: it is booked again, even over the cap.
+        let windows = gate_policy::windows(policy, &next.agent_name, world.now);
+        let usd = next.worth.as_ref().map(|worth| worth.usd).unwrap_or_default();
+        writes.push(Write::Reserve {
+            intent: next.id.clone(),
+            usd,
+            windows: windows.iter().map(|(window, ..)| spend_window(&next.agent, window)).collect(),
+        });
+    }
+    Ok(Plan { writes, reply: next })
+}

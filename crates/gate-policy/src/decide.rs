@@ -1,0 +1,345 @@
+//! The verdict on one request: a function of the policy and the facts.
+//!
+//! Invariant *deny-by-default*: a request is allowed only when the agent has an entry that turns
+//! its method on, lists its host and bounds it, and when its worth is known and within every limit.
+//! Every reason is collected. They stand in the order of [`ReasonCode::ALL`], hardest first,
+//! because they are looked for in that order.
+
+use std::time::Duration;
+
+use gate_core::{
+    AgentName, Decision, DecisionReason, OnApproval, ReasonCode, RefundReason, Timestamp, Valuation,
+};
+use gate_money::{Amount, Currency, MicroUsd};
+
+use crate::document::{AgentLimits, Method, Policy, REFUND_HOST};
+use crate::window::{self, Window};
+
+/// What is known of a request when it is decided. Never the agent's own words.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// Who asks.
+    pub agent: &'a AgentName,
+    /// Stripe's reason, if one was given.
+    pub reason: Option<RefundReason>,
+    /// What would be refunded.
+    pub amount: Amount,
+    /// What that counts for the limits, or why nobody can say.
+    pub worth: Result<&'a Valuation, NoRate>,
+    /// When.
+    pub now: Timestamp,
+    /// The stops in force.
+    pub stops: Stops,
+    /// What is spent, and reserved, of a window already.
+    pub spent: &'a dyn Fn(&Window) -> MicroUsd,
+    /// Whether a person has said yes. Only what asks a person is skipped then.
+    pub approved: bool,
+}
+
+/// Why an amount has no worth in dollars.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NoRate {
+    /// There is no rate for its currency.
+    NotSupported,
+    /// The only rates for its currency are too old.
+    Stale,
+}
+
+/// Which stops are in force. They are state of the authority, not text of the policy.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Stops {
+    /// Everything is stopped.
+    pub organization: bool,
+    /// This agent is stopped.
+    pub agent: bool,
+}
+
+impl Stops {
+    /// The code of the widest stop in force.
+    #[must_use]
+    pub const fn code(&self) -> Option<ReasonCode> {
+        if self.organization {
+            Some(ReasonCode::OrganizationStopped)
+        } else if self.agent {
+            Some(ReasonCode::AgentStopped)
+        } else {
+            None
+        }
+    }
+}
+
+/// What the policy says of a request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Verdict {
+    /// Allow, ask or deny.
+    pub decision: Decision,
+    /// Every reason that applies, the hardest first: what asks a person comes after what denies.
+    /// Empty when allowed.
+    pub reasons: Vec<DecisionReason>,
+    /// Where to reserve the worth before the refund is made. Empty unless allowed: what waits for
+    /// a person holds no spend, and is decided again before it is made.
+    pub windows: Vec<Window>,
+    /// On what terms a person is asked; present exactly when one is.
+    pub approval: Option<ApprovalTerms>,
+}
+
+/// On what terms a person is asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ApprovalTerms {
+    /// How long the request waits before it expires.
+    pub timeout: Duration,
+    /// Who goes on after a yes.
+    pub on_approval: OnApproval,
+}
+
+/// Decides one request.
+#[must_use]
+pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
+    let case = Case { policy, facts, limits: policy.agent(facts.agent) };
+    let mut reasons: Vec<DecisionReason> = [
+        case.organization_stopped(),
+        case.agent_stopped(),
+        case.method(),
+        case.host(),
+        case.rate(),
+        case.payment(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    reasons.extend(case.caps());
+    reasons.extend(case.person());
+
+    let decision = if reasons.iter().any(|reason| !reason.code.asks()) {
+        Decision::Deny
+    } else if reasons.is_empty() {
+        Decision::Allow
+    } else {
+        Decision::RequireApproval
+    };
+    let windows = match decision {
+        Decision::Allow => case.windows().map(|(window, ..)| window).collect(),
+        Decision::Deny | Decision::RequireApproval => Vec::new(),
+    };
+    let approval = match decision {
+        Decision::RequireApproval => case.limits.map(|limits| ApprovalTerms {
+            timeout: policy.approval_timeout,
+            on_approval: limits.on_approval,
+        }),
+        Decision::Allow | Decision::Deny => None,
+    };
+    Verdict { decision, reasons, windows, approval }
+}
+
+/// The windows that bound an agent, each with the code of a denial by it and its limit. An agent
+/// without a cap, or without an entry, has a limit of nothing.
+#[must_use]
+pub fn windows(
+    policy: &Policy,
+    agent: &AgentName,
+    now: Timestamp,
+) -> Vec<(Window, ReasonCode, MicroUsd)> {
+    let cap = policy.agent(agent).and_then(|limits| limits.daily_cap);
+    vec![(window::day(&policy.timezone, now), ReasonCode::DailyCap, cap.unwrap_or(MicroUsd::ZERO))]
+}
+
+/// One request on the table. Each method looks for one kind of reason.
+struct Case<'a> {
+    policy: &'a Policy,
+    facts: &'a Facts<'a>,
+    limits: Option<&'a AgentLimits>,
+}
+
+impl Case<'_> {
+    fn organization_stopped(&self) -> Option<DecisionReason> {
+        self.facts.stops.organization.then(|| {
+            let message = "Refunds are stopped for the whole organization: wait until a policy \
+                           owner resumes them.";
+            DecisionReason::plain(ReasonCode::OrganizationStopped, message.to_owned())
+        })
+    }
+
+    fn agent_stopped(&self) -> Option<DecisionReason> {
+        self.facts.stops.agent.then(|| {
+            let agent = self.facts.agent;
+            let message = format!("{agent} is stopped: wait until a policy owner resumes it.");
+            DecisionReason::plain(ReasonCode::AgentStopped, message)
+        })
+    }
+
+    fn method(&self) -> Option<DecisionReason> {
+        let agent = self.facts.agent;
+        let needed = Method::needed_for(self.facts.reason);
+        let name = needed.as_str();
+        let message = match self.limits {
+            None => format!(
+                "The policy has no entry for {agent}, so it may do nothing: ask a policy owner to \
+                 add one."
+            ),
+            Some(limits) if limits.methods.contains(&needed) => return None,
+            Some(_) => match needed {
+                Method::StripeRefund => format!(
+                    "The policy does not turn {name} on for {agent}: ask a policy owner to add it \
+                     to its methods."
+                ),
+                Method::StripeRefundFraudulent => format!(
+                    "A refund with the reason fraudulent blocks the customer at Stripe, and the \
+                     policy does not turn {name} on for {agent}: give another reason if one is \
+                     true, or ask a policy owner to add it to its methods."
+                ),
+            },
+        };
+        Some(DecisionReason::plain(ReasonCode::MethodNotAllowed, message))
+    }
+
+    fn host(&self) -> Option<DecisionReason> {
+        if self.limits?.allowed_hosts.contains(REFUND_HOST) {
+            return None;
+        }
+        let agent = self.facts.agent;
+        let message = format!(
+            "The policy does not list {REFUND_HOST} for {agent}: ask a policy owner to add it to \
+             its allowed_hosts."
+        );
+        Some(DecisionReason::plain(ReasonCode::HostNotAllowed, message))
+    }
+
+    fn rate(&self) -> Option<DecisionReason> {
+        let currency = self.facts.amount.currency();
+        let (code, message) = match self.facts.worth {
+            Ok(_) => return None,
+            Err(NoRate::NotSupported) => (
+                ReasonCode::CurrencyNotSupported,
+                format!(
+                    "There is no exchange rate for {currency}, so no limit can count this refund: \
+                     ask the gateway's operator to pin one."
+                ),
+            ),
+            Err(NoRate::Stale) => (
+                ReasonCode::RatesStale,
+                format!(
+                    "The exchange rate for {currency} is too old to count this refund with: try \
+                     again later, or ask the gateway's operator to look after the rates."
+                ),
+            ),
+        };
+        Some(DecisionReason::plain(code, message))
+    }
+
+    fn payment(&self) -> Option<DecisionReason> {
+        let limit = self.limits?.max_per_payment?;
+        let worth = self.worth()?;
+        (worth > limit).then(|| DecisionReason {
+            limit: Some(limit),
+            ..DecisionReason::plain(
+                ReasonCode::MaxPerPayment,
+                format!(
+                    "{} is more than the {limit} that {} may refund at once: ask a policy owner \
+                     to make it, or to raise max_per_payment.",
+                    self.refund(worth),
+                    self.facts.agent,
+                ),
+            )
+        })
+    }
+
+    fn caps(&self) -> Vec<DecisionReason> {
+        let Some(limits) = self.limits else {
+            return Vec::new();
+        };
+        if limits.daily_cap.is_none() {
+            return vec![self.unbounded()];
+        }
+        let over = |(window, code, limit)| self.over(&window, code, limit);
+        self.windows().filter_map(over).collect()
+    }
+
+    /// An entry that nothing bounds allows nothing.
+    fn unbounded(&self) -> DecisionReason {
+        let agent = self.facts.agent;
+        DecisionReason {
+            limit: Some(MicroUsd::ZERO),
+            left: Some(MicroUsd::ZERO),
+            ..DecisionReason::plain(
+                ReasonCode::DailyCap,
+                format!(
+                    "The policy sets no daily_cap for {agent}, and without one it may refund \
+                     nothing: ask a policy owner to add one."
+                ),
+            )
+        }
+    }
+
+    /// The reason not to, when the worth does not fit into what is left. A sum that is too large
+    /// to be counted does not fit either.
+    fn over(&self, window: &Window, code: ReasonCode, limit: MicroUsd) -> Option<DecisionReason> {
+        let worth = self.worth()?;
+        let spent = (self.facts.spent)(window);
+        if spent.checked_add(worth).is_ok_and(|sum| sum <= limit) {
+            return None;
+        }
+        let left = limit.checked_sub(spent).unwrap_or(MicroUsd::ZERO);
+        let (refund, agent) = (self.refund(worth), self.facts.agent);
+        let (period, key) = (window.period.as_str(), code.as_str());
+        let message = if worth > limit {
+            format!(
+                "{refund} is more than {agent}'s {limit} for a whole {period}: ask a policy owner \
+                 to make it, or to raise its {key}."
+            )
+        } else {
+            format!(
+                "{refund} is more than the {left} that are left of {agent}'s {limit} for the \
+                 {period}: wait until {}, or ask a policy owner to raise its {key}.",
+                in_utc(window.ends_at),
+            )
+        };
+        Some(DecisionReason {
+            code,
+            message,
+            limit: Some(limit),
+            left: Some(left),
+            resets_at: Some(window.ends_at),
+        })
+    }
+
+    fn person(&self) -> Option<DecisionReason> {
+        let limit = self.limits?.approval_threshold?;
+        let worth = self.worth()?;
+        (worth >= limit && !self.facts.approved).then(|| DecisionReason {
+            limit: Some(limit),
+            ..DecisionReason::plain(
+                ReasonCode::ApprovalThreshold,
+                format!(
+                    "{} needs a person's approval, as every refund of {} from {limit} on does: \
+                     wait for a reviewer to decide.",
+                    self.refund(worth),
+                    self.facts.agent,
+                ),
+            )
+        })
+    }
+
+    fn worth(&self) -> Option<MicroUsd> {
+        self.facts.worth.ok().map(|valuation| valuation.usd)
+    }
+
+    fn windows(&self) -> impl Iterator<Item = (Window, ReasonCode, MicroUsd)> {
+        windows(self.policy, self.facts.agent, self.facts.now).into_iter()
+    }
+
+    /// The refund as the subject of a sentence.
+    fn refund(&self, worth: MicroUsd) -> String {
+        let amount = self.facts.amount;
+        if amount.currency() == Currency::USD {
+            format!("This refund of {amount}")
+        } else {
+            format!("This refund of {amount}, worth {worth},")
+        }
+    }
+}
+
+/// A time as people and programs read it; the number, where there is no such year.
+fn in_utc(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.millis())
+        .map_or_else(|_| at.millis().to_string(), |at| at.to_string())
+}

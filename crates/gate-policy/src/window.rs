@@ -1,0 +1,92 @@
+//! The spans of time in which spend is counted.
+//!
+//! Windows of a time zone follow each other without gap or overlap, whatever its clocks do: a day
+//! of 23 or 25 hours is one day, and a day whose midnight is skipped begins at its first instant.
+
+use std::iter::successors;
+
+use gate_core::Timestamp;
+use jiff::civil::{Date, Time};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+/// The kind of a window.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Period {
+    /// A calendar day.
+    Day,
+}
+
+impl Period {
+    /// Every period.
+    pub const ALL: [Self; 1] = [Self::Day];
+
+    /// The name on the wire and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+        }
+    }
+
+    /// The period of that name, if there is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|period| period.as_str() == text)
+    }
+}
+
+/// A span of time in which spend is counted, in the time zone of the moment it was made for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Window {
+    /// Its kind.
+    pub period: Period,
+    /// Its first millisecond.
+    pub starts_at: Timestamp,
+    /// The first millisecond after it.
+    pub ends_at: Timestamp,
+}
+
+/// How many days are looked at to find the one that an instant belongs to. Clocks that are set
+/// back over midnight show yesterday's date after today has begun; no zone ever went back further
+/// than a day.
+const DAYS_LOOKED_AT: usize = 3;
+
+/// The calendar day in `zone` that `now` belongs to. Before the year −9999 and after the year 9999
+/// there are no calendar days; what lies there belongs to the first and the last.
+pub(crate) fn day(zone: &TimeZone, now: Timestamp) -> Window {
+    let instant = jiff::Timestamp::from_millisecond(now.millis()).unwrap_or(if now.millis() < 0 {
+        jiff::Timestamp::MIN
+    } else {
+        jiff::Timestamp::MAX
+    });
+    let shown = zone.to_datetime(instant).date();
+    let last_begun = successors(Some(shown), |date| date.tomorrow().ok())
+        .take(DAYS_LOOKED_AT)
+        .take_while(|date| first_instant(zone, *date).is_some_and(|start| start <= now))
+        .last()
+        .unwrap_or(shown);
+    let start = first_instant(zone, last_begun);
+    let next = last_begun.tomorrow().ok().and_then(|date| first_instant(zone, date));
+    Window {
+        period: Period::Day,
+        starts_at: start.unwrap_or(Timestamp::from_millis(i64::MIN)),
+        ends_at: next.unwrap_or(Timestamp::from_millis(i64::MAX)),
+    }
+}
+
+/// When `date` begins in `zone`: its midnight, the first of two, or the moment at which clocks
+/// jump over it. A date that was skipped whole begins with the one after it, and holds nothing.
+fn first_instant(zone: &TimeZone, date: Date) -> Option<Timestamp> {
+    let midnight = zone.to_ambiguous_timestamp(date.to_datetime(Time::midnight()));
+    let instant = match midnight.offset() {
+        AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => {
+            midnight.earlier().ok()?
+        }
+        // In a gap, "earlier" is the time that the clocks after it would have shown: before it.
+        AmbiguousOffset::Gap { after, .. } => zone
+            .following(midnight.earlier().ok()?)
+            .find(|transition| transition.offset() == after)?
+            .timestamp(),
+    };
+    Some(Timestamp::from_millis(instant.as_millisecond()))
+}

@@ -1,0 +1,430 @@
+//! What a document may say, what it is told when it may not, and how it reads in words.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute freely and fail by panicking"
+)]
+
+use gate_core::{AgentName, UserName};
+use gate_policy::{NEW_STORE_TEXT, Policy, with_agent};
+
+fn agent(name: &str) -> AgentName {
+    AgentName::parse(name).unwrap()
+}
+
+fn policy(text: &str) -> Policy {
+    Policy::parse(text).unwrap_or_else(|faults| panic!("{faults:?} in {text}"))
+}
+
+/// Every fault of `text`, one a line.
+fn faults(text: &str) -> String {
+    let faults = Policy::parse(text).err().unwrap_or_default();
+    let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn faults_say_where_and_what_instead() {
+    let table = [
+        // text, place and message
+        ("a =", "line 1, column 4: this is not TOML: "),
+        ("\n[organization", "line 2, column 14: this is not TOML: "),
+        (
+            "[agents.a]\nowner = 'x'\nowner = 'y'",
+            "line 3, column 1: this is not TOML: duplicate key",
+        ),
+        // Keys.
+        (
+            "[organisation]",
+            "line 1, column 2: the document has no key \"organisation\": did you mean \"organization\"?",
+        ),
+        (
+            "colour = 1",
+            "line 1, column 1: the document has no key \"colour\": remove it, or use one of \"agents\", \"organization\"",
+        ),
+        (
+            "[agents.a]\n  dayly_cap = '1'",
+            "line 2, column 3: [agents.a] has no key \"dayly_cap\": did you mean \"daily_cap\"?",
+        ),
+        (
+            "[organization]\nzone = 'UTC'",
+            "line 2, column 1: [organization] has no key \"zone\": remove it, or use one of \"approval_timeout\", \"timezone\"",
+        ),
+        (
+            "[agents.a.limits]",
+            "line 1, column 11: [agents.a] has no key \"limits\": remove it, or use one of ",
+        ),
+        // Keys of the full product.
+        (
+            "[teams.support]",
+            "line 1, column 2: \"teams\" is not supported by this version: remove it, since nothing would keep it",
+        ),
+        ("[[rules]]\nid = 'x'", "line 1, column 3: \"rules\" is not supported"),
+        (
+            "[organization]\nwhen_stripe_asks = 'both'",
+            "line 2, column 1: \"when_stripe_asks\" is not supported",
+        ),
+        ("[agents.a]\nweekly_cap = '1'", "line 2, column 1: \"weekly_cap\" is not supported"),
+        ("[agents.a]\nmonthly_cap = '1'", "line 2, column 1: \"monthly_cap\" is not supported"),
+        (
+            "[agents.a]\nrefunds_per_hour = 20",
+            "line 2, column 1: \"refunds_per_hour\" is not supported",
+        ),
+        (
+            "[agents.a]\nper_customer_daily_cap = '1'",
+            "line 2, column 1: \"per_customer_daily_cap\" is not supported",
+        ),
+        ("[agents.a]\nreviewers = []", "line 2, column 1: \"reviewers\" is not supported"),
+        (
+            "[agents.a]\napprovals_required = 1",
+            "line 2, column 1: \"approvals_required\" is not supported",
+        ),
+        ("[agents.a]\ntags = []", "line 2, column 1: \"tags\" is not supported"),
+        ("[agents.a]\nteam = 'x'", "line 2, column 1: \"team\" is not supported"),
+        ("[agents.a]\ntools = []", "line 2, column 1: \"tools\" is not supported"),
+        ("[agents.a]\nwebhook = ''", "line 2, column 1: \"webhook\" is not supported"),
+        ("[agents.a]\ndaily_budget = '1'", "line 2, column 1: \"daily_budget\" is not supported"),
+        (
+            "[agents.a]\nmonthly_budget = '1'",
+            "line 2, column 1: \"monthly_budget\" is not supported",
+        ),
+        // Shapes.
+        (
+            "organization = 1",
+            "line 1, column 16: [organization] has to be a table with keys of its own, not integer",
+        ),
+        (
+            "agents = []",
+            "line 1, column 10: [agents] has to be a table with keys of its own, not array",
+        ),
+        (
+            "[[agents.a]]",
+            "line 1, column 1: [agents.a] has to be a table with keys of its own, not array",
+        ),
+        ("[agents.Bot]", "line 1, column 9: \"Bot\" is no agent's name: expected 1 to 64 of a-z"),
+        // Money.
+        (
+            "[agents.a]\ndaily_cap = 500.0",
+            "line 2, column 13: daily_cap: money is never a float, write \"500.00\"",
+        ),
+        (
+            "[agents.a]\ndaily_cap = 500",
+            "line 2, column 13: daily_cap: money is never a float, write \"500.00\"",
+        ),
+        (
+            "[agents.a]\ndaily_cap = 0x10",
+            "line 2, column 13: daily_cap: money is never a float, write \"100.00\"",
+        ),
+        (
+            "[agents.a]\ndaily_cap = nan",
+            "line 2, column 13: daily_cap: money is never a float, write \"100.00\"",
+        ),
+        (
+            "[agents.a]\nmax_per_payment = -1",
+            "line 2, column 19: max_per_payment: money is never a float, write \"100.00\"",
+        ),
+        (
+            "[agents.a]\napproval_threshold = true",
+            "line 2, column 22: approval_threshold: boolean will not do: write a string",
+        ),
+        (
+            "[agents.a]\ndaily_cap = '-5'",
+            "line 2, column 13: daily_cap: the number is not written plainly",
+        ),
+        (
+            "[agents.a]\ndaily_cap = '1,000.00'",
+            "line 2, column 13: daily_cap: the number is not written plainly",
+        ),
+        (
+            "[agents.a]\ndaily_cap = '$5'",
+            "line 2, column 13: daily_cap: the number is not written plainly",
+        ),
+        (
+            "[agents.a]\ndaily_cap = '0.0000001'",
+            "line 2, column 13: daily_cap: the number has too many decimals",
+        ),
+        (
+            "[agents.a]\ndaily_cap = '9999999999999999'",
+            "line 2, column 13: daily_cap: the number has more digits than fit",
+        ),
+        // Lists.
+        (
+            "[agents.a]\nmethods = 'stripe_refund'",
+            "line 2, column 11: methods: write a list of strings, of \"stripe_refund\", \"stripe_refund_fraudulent\"",
+        ),
+        (
+            "[agents.a]\nmethods = ['stripe_refunds']",
+            "line 2, column 12: methods: no \"stripe_refunds\": did you mean \"stripe_refund\"?",
+        ),
+        (
+            "[agents.a]\nmethods = ['payout', 1]",
+            "line 2, column 12: methods: no \"payout\": there are only \"stripe_refund\", \"stripe_refund_fraudulent\"\nline 2, column 22: methods: no integer: there are only",
+        ),
+        (
+            "[agents.a]\nallowed_hosts = ['*']",
+            "line 2, column 18: allowed_hosts: no \"*\": there are only \"stripe-refund.action\"",
+        ),
+        // Words.
+        (
+            "[agents.a]\nowner = 'Maria M.'",
+            "line 2, column 9: owner: \"Maria M.\" is no user's name: expected 1 to 64 of a-z",
+        ),
+        (
+            "[agents.a]\non_approval = 'wait'",
+            "line 2, column 15: on_approval: \"wait\" will not do: write \"execute\"",
+        ),
+        (
+            "[organization]\ntimezone = 'America/NewYork'",
+            "line 2, column 12: timezone: no time zone \"America/NewYork\": did you mean \"America/New_York\"?",
+        ),
+        ("[organization]\ntimezone = 'EDT'", "line 2, column 12: timezone: no time zone \"EDT\": "),
+        (
+            "[organization]\ntimezone = 'Etc/Unknown'",
+            "line 2, column 12: timezone: no time zone \"Etc/Unknown\"",
+        ),
+        (
+            "[organization]\napproval_timeout = '59s'",
+            "line 2, column 20: approval_timeout: \"59s\" will not do: write \"1m\" to \"14d\"",
+        ),
+        (
+            "[organization]\napproval_timeout = '15d'",
+            "line 2, column 20: approval_timeout: \"15d\" will not do",
+        ),
+        (
+            "[organization]\napproval_timeout = '1h30m'",
+            "line 2, column 20: approval_timeout: \"1h30m\" will not do",
+        ),
+        (
+            "[organization]\napproval_timeout = '+5m'",
+            "line 2, column 20: approval_timeout: \"+5m\" will not do",
+        ),
+        (
+            "[organization]\napproval_timeout = 'm'",
+            "line 2, column 20: approval_timeout: \"m\" will not do",
+        ),
+        (
+            "[organization]\napproval_timeout = 24",
+            "line 2, column 20: approval_timeout: integer will not do: write a string",
+        ),
+        // All together, in the order of the text, in columns of characters.
+        (
+            "[agents.b]\nownr = 'ä'\n[agents.a]\nx = 1\nmethods = ['ä', 'y']",
+            "line 2, column 1: [agents.b] has no key \"ownr\": did you mean \"owner\"?\n\
+             line 4, column 1: [agents.a] has no key \"x\": remove it, or use one of \"allowed_hosts\", \
+             \"approval_threshold\", \"daily_cap\", \"max_per_payment\", \"methods\", \"on_approval\", \"owner\"\n\
+             line 5, column 12: methods: no \"ä\": there are only \"stripe_refund\", \"stripe_refund_fraudulent\"\n\
+             line 5, column 17: methods: no \"y\": there are only ",
+        ),
+    ];
+    for (text, expected) in table {
+        let faults = faults(text);
+        assert!(faults.starts_with(expected), "{text}\n  is told {faults}");
+    }
+    let long = "#".repeat(256 * 1024 + 1);
+    assert_eq!(
+        faults(&long),
+        "line 1, column 1: the document is longer than 262144 bytes: shorten it"
+    );
+}
+
+#[test]
+fn what_is_said_is_what_is_meant() {
+    let text = r#"
+        [organization]
+        timezone = "america/new_york"
+        approval_timeout = "90m"
+
+        [agents."bot.eu"]
+        owner = "maria"
+        max_per_payment = "0.000001"
+        daily_cap = "500"
+    "#;
+    let policy = policy(text);
+    assert_eq!(policy.timezone(), "America/New_York");
+    assert_eq!(policy.approval_timeout().as_secs(), 90 * 60);
+    let names: Vec<_> = policy.agents().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["bot.eu"]);
+    let limits = policy.agent(&agent("bot.eu")).unwrap();
+    assert_eq!(limits.owner, UserName::parse("maria").ok());
+    assert_eq!(limits.max_per_payment.unwrap().micros(), 1);
+    assert_eq!(limits.daily_cap.unwrap().micros(), 500_000_000);
+
+    assert_eq!(self::policy("").timezone(), "UTC");
+    assert_eq!(self::policy("").approval_timeout().as_secs(), 24 * 3600);
+}
+
+const EXAMPLE: &str = r#"
+[organization]
+timezone = "America/New_York"
+approval_timeout = "36h"
+
+[agents.support-bot]
+owner = "maria"
+methods = ["stripe_refund"]
+allowed_hosts = ["stripe-refund.action"]
+max_per_payment = "100.00"
+daily_cap = "500.00"
+approval_threshold = "50.00"
+
+[agents.fraud-desk]
+methods = ["stripe_refund", "stripe_refund_fraudulent"]
+allowed_hosts = ["stripe-refund.action"]
+daily_cap = "2000.00"
+approval_threshold = "0.00"
+on_approval = "agent"
+
+[agents.night-bot]
+methods = ["stripe_refund_fraudulent"]
+allowed_hosts = ["stripe-refund.action"]
+daily_cap = "20.00"
+
+[agents.quiet-bot]
+owner = "lee"
+"#;
+
+#[test]
+fn the_policy_in_words() {
+    let expected = "\
+Days begin at midnight in America/New_York. A request that waits for a person expires after 36 hours.
+
+fraud-desk may make refunds, also as fraudulent, which blocks the customer at Stripe, up to \
+2000.00 USD a day. From 0.00 USD on a person decides; after a yes the refund is made when the \
+agent asks again.
+
+night-bot may make refunds as fraudulent only, which blocks the customer at Stripe, up to \
+20.00 USD a day. No person is asked.
+
+quiet-bot may do nothing: it has no methods. lee owns it and never approves for it.
+
+support-bot may make refunds, but not as fraudulent, up to 100.00 USD each and 500.00 USD a day. \
+From 50.00 USD on a person decides; after a yes the refund is made at once. maria owns it and \
+never approves for it.";
+    let policy = policy(EXAMPLE);
+    assert_eq!(policy.in_words(), expected);
+    assert!(expected.ends_with(&policy.agent_in_words(&agent("support-bot"))));
+    assert_eq!(
+        policy.agent_in_words(&agent("stranger")),
+        "stranger has no entry and may do nothing."
+    );
+}
+
+#[test]
+fn warnings_name_what_was_probably_not_meant() {
+    let full = "methods = ['stripe_refund']\nallowed_hosts = ['stripe-refund.action']\n";
+    let table = [
+        // entry, warning or nothing
+        (format!("{full}daily_cap = '500'"), ""),
+        (
+            format!("{full}daily_cap = '500'\nmax_per_payment = '500'\napproval_threshold = '500'"),
+            "",
+        ),
+        (
+            String::new(),
+            "there are no methods, so it may do nothing: add methods = [\"stripe_refund\"]",
+        ),
+        (
+            "methods = ['stripe_refund']\ndaily_cap = '5'".to_owned(),
+            "it has methods but no host, so it may do nothing: add allowed_hosts = [\"stripe-refund.action\"]",
+        ),
+        (
+            full.to_owned(),
+            "it has methods but no daily_cap, so every refund is denied: add one, such as daily_cap = \"200.00\"",
+        ),
+        (
+            format!("{full}daily_cap = '5'\nmax_per_payment = '6'"),
+            "max_per_payment (6.00 USD) is over daily_cap (5.00 USD) and never decides: lower it",
+        ),
+        (
+            format!("{full}daily_cap = '5'\napproval_threshold = '6'"),
+            "approval_threshold (6.00 USD) is over the largest refund that is possible (5.00 USD), so no person is ever asked: lower it",
+        ),
+        (
+            format!("{full}daily_cap = '9'\nmax_per_payment = '5'\napproval_threshold = '6'"),
+            "approval_threshold (6.00 USD) is over the largest refund that is possible (5.00 USD), so no person is ever asked: lower it",
+        ),
+    ];
+    for (entry, expected) in table {
+        let warnings = policy(&format!("[agents.a]\n{entry}")).warnings();
+        let expected: Vec<String> = match expected {
+            "" => vec![],
+            text => vec![format!("agents.a: {text}")],
+        };
+        assert_eq!(warnings, expected, "{entry}");
+    }
+}
+
+#[test]
+fn a_new_store_allows_nothing_and_shows_how() {
+    let policy = policy(NEW_STORE_TEXT);
+    assert_eq!(policy.agents().count(), 0);
+    assert_eq!(
+        policy.in_words(),
+        "Days begin at midnight in UTC. A request that waits for a person expires after 24 hours.\n\n\
+         No agent has an entry, so none may do anything."
+    );
+    // The example in its comments is a right one.
+    let (_, example) = NEW_STORE_TEXT.split_once("yes:\n#\n").unwrap();
+    let example = example.replace("# [", "[").replace("\n# ", "\n");
+    let policy = self::policy(&example);
+    assert_eq!(policy.warnings(), [""; 0]);
+    assert!(policy.agent(&agent("support-bot")).is_some());
+}
+
+#[test]
+fn an_entry_is_appended() {
+    let maria = UserName::parse("maria").unwrap();
+    let table = [
+        // name, starter, words
+        (
+            "bot",
+            true,
+            "bot may make refunds, but not as fraudulent, up to 200.00 USD a day. From 50.00 USD \
+             on a person decides; after a yes the refund is made at once. maria owns it and never \
+             approves for it.",
+        ),
+        (
+            "bot.eu-1",
+            false,
+            "bot.eu-1 may do nothing: it has no methods. maria owns it and never approves for it.",
+        ),
+    ];
+    for (name, starter, words) in table {
+        let name = agent(name);
+        let text = with_agent(NEW_STORE_TEXT, &name, Some(&maria), starter).unwrap();
+        assert_eq!(policy(&text).agent_in_words(&name), words);
+    }
+    assert_eq!(
+        with_agent("# no newline", &agent("bot"), None, true).unwrap(),
+        "# no newline\n\n[agents.bot]\nmethods = [\"stripe_refund\"]\nallowed_hosts = \
+         [\"stripe-refund.action\"]\ndaily_cap = \"200.00\"\napproval_threshold = \"50.00\"\n"
+    );
+    assert_eq!(
+        with_agent("", &agent("bot"), None, false).unwrap(),
+        "[agents.bot]\n# methods = [\"stripe_refund\"]\n# allowed_hosts = \
+         [\"stripe-refund.action\"]\n# daily_cap = \"200.00\"\n# approval_threshold = \"50.00\"\n"
+    );
+}
+
+#[test]
+fn an_entry_is_not_appended_where_it_would_not_belong() {
+    let table = [
+        (
+            "[agents.bot]",
+            "the policy has an entry for bot already: change it there, or use another name",
+        ),
+        (
+            "[agents.a]\nx = 1",
+            "the policy has to be put right first: line 2, column 1: [agents.a] has no key \"x\"",
+        ),
+        (
+            "agents = { a = {} }",
+            "no entry can be appended to this policy; write its agents as [agents.NAME] tables: ",
+        ),
+    ];
+    for (text, expected) in table {
+        let message = with_agent(text, &agent("bot"), None, true).unwrap_err();
+        assert!(message.starts_with(expected), "{text}: {message}");
+    }
+}

@@ -1,0 +1,457 @@
+//! The Store port: what a transaction reads, what it may write, and who decides in between.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gate_core::{
+    AgentId, AgentName, Approval, ApprovalId, IdempotencyKey, Intent, IntentId, State, Target,
+    Timestamp, UserName, Wanted,
+};
+use gate_money::{MicroUsd, RateTable};
+
+use crate::audit::{AuditEntry, AuditRow, Head};
+use crate::changes::Changes;
+
+/// Where everything durable lies.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// The one clock by which decisions are made: the database's own, where it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
+    /// One serialisable transaction: reads `reads`, has `judge` look, and makes its writes, all or
+    /// none; they are durable when this returns `Ok`. No writes: nothing is committed. The judge
+    /// may be asked several times; only what it said last counts.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] also when it is not known whether the writes were committed.
+    async fn transact(&self, reads: Reads, judge: Arc<dyn Judge>) -> Result<(), StoreError>;
+
+    /// Reads without writing, from one consistent state, no older than what this process wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    async fn read(&self, reads: Reads) -> Result<Snapshot, StoreError>;
+
+    /// Tells when anything was committed, by whichever process.
+    fn changes(&self) -> Changes;
+
+    /// How many transactions this process made durable.
+    fn commits(&self) -> u64;
+}
+
+/// Decides what a transaction writes. A function of the time and what was read, nothing else.
+pub trait Judge: Send + Sync {
+    /// The writes, in the order in which they are made.
+    fn judge(&self, now: Timestamp, seen: &Snapshot) -> Vec<Write>;
+}
+
+/// SHA-256 of a whole agent key.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct KeyHash(pub [u8; 32]);
+
+/// What a transaction reads.
+#[derive(Clone, Debug, Default)]
+pub struct Reads {
+    /// One agent.
+    pub agent: Option<AgentBy>,
+    /// All agents, by name.
+    pub agents: bool,
+    /// One intent.
+    pub intent: Option<IntentBy>,
+    /// What the agent that is read asked before.
+    pub prior: Option<Prior>,
+    /// What a person refused the agent that is read, a little while ago.
+    pub refused: Option<Refused>,
+    /// A list of intents, newest first.
+    pub intents: Option<IntentQuery>,
+    /// Work that is due, oldest first.
+    pub due: Option<(Due, u16)>,
+    /// The policy in force, every stop, and what the agent that is read (or whose intent is read)
+    /// spent in windows that are open now.
+    pub policy: bool,
+    /// The newest exchange rates.
+    pub rates: bool,
+    /// All people, by name.
+    pub users: bool,
+    /// The whole audit chain.
+    pub audit: bool,
+}
+
+/// How an agent is found.
+#[derive(Clone, Debug)]
+pub enum AgentBy {
+    /// By a key of its own, valid or not.
+    Key(KeyHash),
+    /// By its name or id.
+    Name(String),
+    /// The one that made the intent that is read.
+    OfIntent,
+}
+
+/// How an intent is found.
+#[derive(Clone, Debug)]
+pub enum IntentBy {
+    /// By the id of an approval of it; that approval is then the intent's.
+    Approval(ApprovalId),
+    /// By its id.
+    Id(IntentId),
+}
+
+/// What was asked before.
+#[derive(Clone, Debug)]
+pub enum Prior {
+    /// The holder of this key.
+    Key(IdempotencyKey),
+    /// The newest key-less intent of this payment and amount that is not final, or settled since.
+    Keyless {
+        /// The payment.
+        target: Target,
+        /// The amount as asked.
+        wanted: Wanted,
+        /// How far back a settled one still counts.
+        settled_since: Timestamp,
+    },
+}
+
+/// The newest intent of this payment and amount that a person denied.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The payment.
+    pub target: Target,
+    /// The amount as asked.
+    pub wanted: Wanted,
+    /// The amount it comes to, once the charge is read: it counts as the same amount too.
+    pub minor: Option<i64>,
+    /// How far back a denial counts.
+    pub since: Timestamp,
+}
+
+/// Which intents to list.
+#[derive(Clone, Debug, Default)]
+pub struct IntentQuery {
+    /// Of this agent.
+    pub agent: Option<AgentId>,
+    /// Under this key, taken over or not.
+    pub key: Option<IdempotencyKey>,
+    /// In this state.
+    pub state: Option<State>,
+    /// Older than this one.
+    pub before: Option<IntentId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Work that is due now.
+#[derive(Clone, Debug)]
+pub enum Due {
+    /// Approved, to be executed by a gateway, still usable, and under nobody's lease.
+    Approved,
+    /// Pending past its time, or approved and not used in time.
+    Expired,
+    /// This one, if it is approved or submitted, and under nobody's lease.
+    One(IntentId),
+    /// Submitted, and under nobody's lease.
+    Submitted,
+}
+
+/// What was read. Parts that were not asked for are empty.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Head of the audit chain; always read.
+    pub head: Head,
+    /// The agent.
+    pub agent: Option<AgentRow>,
+    /// All agents.
+    pub agents: Vec<AgentRow>,
+    /// The intent.
+    pub intent: Option<Intent>,
+    /// What was asked before.
+    pub prior: Option<Intent>,
+    /// What a person refused.
+    pub refused: Option<Intent>,
+    /// The list, or the work that is due.
+    pub intents: Vec<Intent>,
+    /// The policy in force.
+    pub policy: Option<PolicyRow>,
+    /// Every stop in force.
+    pub stops: Vec<StopRow>,
+    /// What the agent spent in windows that are open now.
+    pub spent: Vec<Spent>,
+    /// The newest exchange rates.
+    pub rates: Option<RateTable>,
+    /// All people.
+    pub users: Vec<UserRow>,
+    /// The audit chain.
+    pub audit: Vec<AuditRow>,
+}
+
+/// An agent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AgentRow {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name in the policy; unique for ever.
+    pub name: AgentName,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Since when it may do nothing.
+    pub revoked_at: Option<Timestamp>,
+    /// Its keys, oldest first.
+    pub keys: Vec<KeyRow>,
+}
+
+/// A key of an agent; never the key itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KeyRow {
+    /// SHA-256 of the key.
+    pub hash: KeyHash,
+    /// Its first characters, to recognise it by.
+    pub hint: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it is not taken.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A version of the policy.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PolicyRow {
+    /// Counts up from 1.
+    pub version: u64,
+    /// The document itself.
+    pub text: String,
+    /// Who applied it.
+    pub author: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// What a stop, or a window of spend, is about.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Scope {
+    /// One agent.
+    Agent(AgentId),
+    /// Everybody.
+    Organization,
+}
+
+impl Scope {
+    /// As it is stored: `agent:agt_…` or `organization`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Agent(id) => format!("agent:{id}"),
+            Self::Organization => "organization".to_owned(),
+        }
+    }
+
+    /// The inverse of [`Scope::text`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "organization" {
+            return Some(Self::Organization);
+        }
+        AgentId::parse(text.strip_prefix("agent:")?)
+            .ok()
+            .map(Self::Agent)
+    }
+}
+
+/// A stop in force.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StopRow {
+    /// What is stopped.
+    pub scope: Scope,
+    /// Who stopped it.
+    pub by: String,
+    /// Why.
+    pub note: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A stretch of time in which spend is counted. Equal only when all of it is equal: spend stays
+/// in the window it was reserved in, whatever becomes of the time zone.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct SpendWindow {
+    /// Whose spend.
+    pub scope: Scope,
+    /// `day`, and later `week` and `month`.
+    pub period: String,
+    /// First instant.
+    pub starts_at: Timestamp,
+    /// First instant after it.
+    pub ends_at: Timestamp,
+}
+
+/// What is spent in a window.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Spent {
+    /// The window.
+    pub window: SpendWindow,
+    /// Reserved in it and not given back.
+    pub usd: MicroUsd,
+}
+
+/// A person.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UserRow {
+    /// The name.
+    pub name: UserName,
+    /// `owner`, `policy-editor`, `auditor`, `viewer`; anything else is a reviewer's role.
+    pub roles: Vec<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// One change. A transaction's changes are made in order, all or none.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// Adds an entry to the audit chain.
+    Audit(AuditEntry),
+    /// Adds an intent, which then holds its key.
+    InsertIntent(Box<Intent>),
+    /// Adds a version of the policy, which is then in force.
+    InsertPolicy(PolicyRow),
+    /// Adds a person; a name that exists is a conflict.
+    InsertUser(UserRow),
+    /// Lifts a stop.
+    LiftStop(Scope),
+    /// Adds or replaces an agent with its keys.
+    PutAgent(AgentRow),
+    /// Keeps exchange rates of a day.
+    PutRates(RateTable),
+    /// Puts or replaces a stop.
+    PutStop(StopRow),
+    /// Gives an intent's spend back to the windows it was reserved in; once, however often asked.
+    Release(IntentId),
+    /// Reserves an intent's spend.
+    Reserve {
+        /// The intent.
+        intent: IntentId,
+        /// What it counts.
+        usd: MicroUsd,
+        /// Where it counts.
+        windows: Vec<SpendWindow>,
+    },
+    /// Lets an intent go on without its key, for another to take it over.
+    SurrenderKey(IntentId),
+    /// Replaces an intent that is in state `was`.
+    UpdateIntent {
+        /// The state it must be in; anything else is a conflict.
+        was: State,
+        /// All of it, as it becomes.
+        intent: Box<Intent>,
+    },
+}
+
+/// What kept the store from doing what it was asked.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The writes contradict what is stored: a fault of this program. Nothing was written.
+    Conflict(String),
+    /// What is stored cannot be read as what it should be. Nothing was written.
+    Corrupt(String),
+    /// The database cannot be used, or the fate of a commit is not known.
+    Unavailable(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict(what) => write!(f, "conflicting write: {what}"),
+            Self::Corrupt(what) => write!(f, "the store holds something unreadable: {what}"),
+            Self::Unavailable(what) => write!(f, "the store cannot be used: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl Prior {
+    /// Whether `intent` is what is looked for. (The newest of those is.)
+    #[must_use]
+    pub fn matches(&self, intent: &Intent) -> bool {
+        match self {
+            Self::Key(key) => intent.key == *key,
+            Self::Keyless {
+                target,
+                wanted,
+                settled_since,
+            } => {
+                let alive = match intent.state {
+                    State::PendingApproval
+                    | State::Approved
+                    | State::Submitted
+                    | State::AwaitingStripe
+                    | State::NotExecuted => true,
+                    State::Settled => intent.settled_at.is_some_and(|at| at >= *settled_since),
+                    State::Asked
+                    | State::Failed
+                    | State::Reversed
+                    | State::Denied
+                    | State::Expired
+                    | State::Canceled => false,
+                };
+                intent.keyless
+                    && alive
+                    && intent.wanted == *wanted
+                    && target.names(&intent.charge, intent.payment_intent.as_ref())
+            }
+        }
+    }
+}
+
+impl Refused {
+    /// Whether `intent` is what is looked for. (The newest of those is.)
+    #[must_use]
+    pub fn matches(&self, intent: &Intent) -> bool {
+        intent.state == State::Denied
+            && intent.denied_by == Some(gate_core::Denier::Person)
+            && intent.updated_at >= self.since
+            && self
+                .target
+                .names(&intent.charge, intent.payment_intent.as_ref())
+            && (intent.wanted == self.wanted || self.minor == Some(intent.amount.minor()))
+    }
+}
+
+/// How long an approval that was given can be used, whatever it was to expire.
+const USABLE_AFTER_APPROVAL: Duration = Duration::from_secs(24 * 3600);
+
+/// Until when an approval can be used: the later of its expiry and 24 hours after it was given.
+#[must_use]
+pub fn usable_until(approval: &Approval) -> Timestamp {
+    let given = approval
+        .decided_at
+        .map(|at| at.after(USABLE_AFTER_APPROVAL));
+    given.map_or(approval.expires_at, |until| until.max(approval.expires_at))
+}
+
+impl Write {
+    /// What is written, for messages.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Audit(_) => "an audit entry",
+            Self::InsertIntent(_) => "an intent, or its key, exists already",
+            Self::InsertPolicy(_) => "the policy was changed meanwhile",
+            Self::InsertUser(_) => "the user exists already",
+            Self::LiftStop(_) => "a stop's end",
+            Self::PutAgent(_) => "another agent has this name",
+            Self::PutRates(_) => "rates",
+            Self::PutStop(_) => "a stop",
+            Self::Release(_) => "the release of spend",
+            Self::Reserve { .. } => "spend is reserved already",
+            Self::SurrenderKey(_) => "a key",
+            Self::UpdateIntent { .. } => "the intent is in another state",
+        }
+    }
+}
