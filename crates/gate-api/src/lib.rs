@@ -1,0 +1,52 @@
+//! The JSON that every surface shares: HTTP, tools and the command line.
+//!
+//! Views turn what the core knows into wire objects; [`parse_ask`] turns bytes into what the core
+//! is asked; [`Problem`] is what a request gets that came to no answer; [`openapi`] and
+//! [`errors_markdown`] describe all of it from the same tables. No I/O, no clock, and no float
+//! ever: an amount is read from its digits and written as an integer.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        reason = "tests compute freely"
+    )
+)]
+
+mod approval;
+mod ask;
+mod budget;
+mod catalog;
+mod intent;
+mod members;
+mod money;
+mod next;
+mod openapi;
+mod page;
+mod problem;
+mod problem_code;
+mod query;
+mod ready;
+mod schema;
+mod surface;
+mod time;
+
+#[cfg(test)]
+mod samples;
+
+pub use approval::{ApprovalRow, ApprovalView};
+pub use ask::{RefundRequest, parse_ask};
+pub use budget::{BudgetView, WindowView};
+pub use catalog::errors_markdown;
+pub use intent::{
+    AnswerView, DryRunView, IntentView, ReasonView, RefundView, Standing, Status, standing,
+};
+pub use money::{AmountView, dollars};
+pub use openapi::openapi;
+pub use page::{PageView, cursor_of, parse_cursor};
+pub use problem::{Concern, Problem};
+pub use problem_code::ProblemCode;
+pub use query::{parse_intent_filter, parse_wait};
+pub use ready::{Check, CheckStatus, CheckView, HealthView, ReadyView};
+pub use surface::{BODY_BYTES_MAX, SurfaceError};
+pub use time::rfc3339;

@@ -1,0 +1,216 @@
+//! The shipped transport: HTTP/1.1 with kept connections, over hyper and rustls.
+
+use std::convert::Infallible;
+use std::error::Error as StdError;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use gate_core::{Clock, Deadline};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::TokioExecutor;
+
+use crate::message::{Method, Request, Response};
+use crate::transport::{Transport, TransportError};
+use crate::url::checked;
+
+/// Longest time for a TCP connection to come about.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest body of an answer that is read, in bytes, unless another limit is set.
+pub const RESPONSE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long a connection without work is kept. Shorter than servers keep theirs, so that few
+/// requests meet a connection that is just being closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Most connections without work that are kept to one host.
+const IDLE_CONNECTIONS_MAX: usize = 8;
+
+type HttpsClient = Client<HttpsConnector<HttpConnector>, WatchedBody>;
+
+/// Sends over the network. TLS, with Mozilla's roots and `ring`, is set up with the first request:
+/// a process that sends nothing does not hold the roots. No process-wide provider is installed.
+pub struct HyperTransport {
+    clock: Arc<dyn Clock>,
+    response_bytes_max: usize,
+    client: OnceLock<HttpsClient>,
+}
+
+impl HyperTransport {
+    /// A transport that keeps its deadlines by `clock`.
+    #[must_use]
+    pub const fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, response_bytes_max: RESPONSE_BYTES_MAX, client: OnceLock::new() }
+    }
+
+    /// The same with another limit for the bodies of answers, in bytes.
+    #[must_use]
+    pub fn with_response_bytes_max(self, limit: usize) -> Self {
+        Self { response_bytes_max: limit, ..self }
+    }
+
+    fn client(&self) -> Result<&HttpsClient, TransportError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = https_client().map_err(|error| TransportError::not_sent(chain(&error)))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    async fn exchange(&self, request: Request) -> Result<Response, TransportError> {
+        let body_taken = Arc::new(AtomicBool::new(false));
+        let request = hyper_request(request, Arc::clone(&body_taken))?;
+        let response = self
+            .client()?
+            .request(request)
+            .await
+            .map_err(|error| class_of(&error, body_taken.load(Ordering::SeqCst)))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, self.response_bytes_max)
+            .collect()
+            .await
+            .map_err(|error| self.unreadable(error.as_ref()))?;
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                let value = String::from_utf8_lossy(value.as_bytes());
+                (name.as_str().to_owned(), value.into_owned())
+            })
+            .collect();
+        Ok(Response { status: head.status.as_u16(), headers, body: body.to_bytes().to_vec() })
+    }
+
+    fn unreadable(&self, error: &(dyn StdError + Send + Sync + 'static)) -> TransportError {
+        if error.is::<LengthLimitError>() {
+            return TransportError::TooLarge { limit_bytes: self.response_bytes_max };
+        }
+        TransportError::Broken { detail: chain(error) }
+    }
+}
+
+#[async_trait]
+impl Transport for HyperTransport {
+    async fn send(&self, request: Request, by: Deadline) -> Result<Response, TransportError> {
+        if by.left(self.clock.uptime()).is_zero() {
+            return Err(TransportError::not_sent("its deadline had passed"));
+        }
+        tokio::select! {
+            biased;
+            answer = self.exchange(request) => answer,
+            () = self.clock.sleep_until(by) => Err(TransportError::TimedOut),
+        }
+    }
+}
+
+fn https_client() -> Result<HttpsClient, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_webpki_roots()
+        .with_no_client_auth();
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    tcp.set_nodelay(true);
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(tcp);
+    // One attempt is one attempt: hyper would otherwise send again what met a closed connection.
+    Ok(Client::builder(TokioExecutor::new())
+        .retry_canceled_requests(false)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .build(connector))
+}
+
+fn hyper_request(
+    request: Request,
+    body_taken: Arc<AtomicBool>,
+) -> Result<hyper::Request<WatchedBody>, TransportError> {
+    let body = WatchedBody {
+        bytes: Some(Bytes::from(request.body)).filter(|bytes| !bytes.is_empty()),
+        taken: body_taken,
+    };
+    let mut built = hyper::Request::new(body);
+    *built.uri_mut() = checked(&request.url)?;
+    *built.method_mut() = match request.method {
+        Method::Get => hyper::Method::GET,
+        Method::Post => hyper::Method::POST,
+    };
+    for (name, text) in request.headers {
+        let bad = || TransportError::not_sent(format!("the header {name} cannot be sent"));
+        let mut value = HeaderValue::from_str(text.expose()).map_err(|_| bad())?;
+        value.set_sensitive(text.is_secret());
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        built.headers_mut().append(name, value);
+    }
+    Ok(built)
+}
+
+/// Says whether a request that hyper gave up may have reached anybody.
+///
+/// Certain are two cases only: there never was a connection; or hyper calls the request canceled,
+/// which it does when it hands it back before writing it (a kept connection that the server closed
+/// meanwhile), and, so that this does not rest on hyper's word alone, the body was never taken.
+fn class_of(error: &legacy::Error, body_taken: bool) -> TransportError {
+    let canceled = error
+        .source()
+        .and_then(|source| source.downcast_ref::<hyper::Error>())
+        .is_some_and(hyper::Error::is_canceled);
+    let detail = chain(error);
+    if error.is_connect() || (canceled && !body_taken) {
+        TransportError::NotSent { detail }
+    } else {
+        TransportError::Broken { detail }
+    }
+}
+
+/// An error with its causes, for the log. None of these layers puts headers or bodies into words.
+fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// A request's body that remembers whether it was taken for sending.
+struct WatchedBody {
+    bytes: Option<Bytes>,
+    taken: Arc<AtomicBool>,
+}
+
+impl Body for WatchedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.taken.store(true, Ordering::SeqCst);
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let len = self.bytes.as_ref().map_or(0, Bytes::len);
+        SizeHint::with_exact(u64::try_from(len).unwrap_or(u64::MAX))
+    }
+}
