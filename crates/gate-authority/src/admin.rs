@@ -15,7 +15,7 @@ use gate_store::{
     UserRow, Write,
 };
 
-use crate::approval::{self, Vote};
+use crate::approval::{self, AGENT_REVOKED, Vote};
 use crate::authority::LocalAuthority;
 use crate::change::{Actor, Plan, audit, transact};
 use crate::decide::World;
@@ -225,8 +225,8 @@ impl<'a> Admin<'a> {
             ];
             for intent in &world.seen.intents {
                 if matches!(intent.state, State::PendingApproval | State::Approved) {
-                    let why = "The agent's key was revoked.";
-                    writes.append(&mut approval::cancel(intent, why, by, &world.world())?.writes);
+                    let ended = approval::cancel(intent, AGENT_REVOKED, by, &world.world())?;
+                    writes.extend(ended.writes);
                 }
             }
             Ok(Plan { writes, reply: agent })
@@ -241,6 +241,15 @@ impl<'a> Admin<'a> {
     /// [`AdminError::Authority`].
     pub async fn agents(&self) -> Result<Vec<AgentRow>, AdminError> {
         Ok(self.authority.read(Reads { agents: true, ..Reads::default() }).await?.agents)
+    }
+
+    /// All people, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Authority`].
+    pub async fn users(&self) -> Result<Vec<UserRow>, AdminError> {
+        Ok(self.authority.read(Reads { users: true, ..Reads::default() }).await?.users)
     }
 
     /// Makes a person.
@@ -415,8 +424,9 @@ impl<'a> Admin<'a> {
                 )));
             }
             let expired = intent.approval.as_ref().is_none_or(|a| a.expires_at <= world.now);
-            if intent.state != State::PendingApproval || expired {
-                let state = if expired { "past its time" } else { intent.state.as_str() };
+            let pending = intent.state == State::PendingApproval;
+            if !pending || expired {
+                let state = if pending { "past its time" } else { intent.state.as_str() };
                 return Err(AdminError::Conflict(format!(
                     "the request is {state}: there is nothing left to decide"
                 )));

@@ -11,6 +11,9 @@ use crate::authority::stops;
 use crate::change::{Actor, Plan, moved};
 use crate::decide::{World, judged};
 
+/// Why what a revoked agent asked for is withdrawn.
+pub(crate) const AGENT_REVOKED: &str = "The agent's key was revoked.";
+
 /// A person's decision.
 #[derive(Clone, Debug)]
 pub(crate) enum Vote {
@@ -139,6 +142,11 @@ pub(crate) fn execute(
     }
     if !usable(intent.approval.as_ref(), world.now) {
         let plan = expire(intent, &Actor::sweeper(), world)?;
+        let decided = Decided { intent: plan.reply, lease: None, replayed: true };
+        return Ok(Plan { writes: plan.writes, reply: decided });
+    }
+    if world.seen.agent.as_ref().is_none_or(|agent| agent.revoked_at.is_some()) {
+        let plan = cancel(intent, AGENT_REVOKED, &Actor::gateway(), world)?;
         let decided = Decided { intent: plan.reply, lease: None, replayed: true };
         return Ok(Plan { writes: plan.writes, reply: decided });
     }

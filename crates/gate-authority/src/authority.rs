@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::{
     Agent, AgentKey, Ask, AttemptId, Authority, AuthorityError, Charge, Claim, Clock, Decided, Ids,
-    Intent, IntentId, Justification, Lease, Outcome, Preview, State, Timestamp, Work,
+    Intent, IntentId, Justification, Lease, Outcome, Preview, State, Timestamp, Wanted, Work,
 };
 use gate_money::Rate;
 use gate_policy::{Policy, Stops};
@@ -131,7 +131,12 @@ fn prior(ask: &Ask, now: Timestamp) -> Prior {
     }
 }
 
-fn refused(ask: &Ask, minor: Option<i64>, now: Timestamp) -> Refused {
+/// What a person may have denied: by the amount as asked, and by what it is known to come to.
+fn refused(ask: &Ask, resolved: Option<i64>, now: Timestamp) -> Refused {
+    let minor = match ask.wanted {
+        Wanted::Full => resolved,
+        Wanted::Minor(minor) => Some(minor),
+    };
     Refused { target: ask.target.clone(), wanted: ask.wanted, minor, since: now.before(REMEMBERED) }
 }
 
@@ -246,9 +251,9 @@ impl Authority for LocalAuthority {
         if self.read(reads.clone()).await?.intents.is_empty() {
             return Ok(Vec::new());
         }
-        let span = self.config.lease;
-        transact(self.store.as_ref(), reads, move |now, seen: &Snapshot| leased(now, seen, span))
-            .await
+        let (seed, span) = (Seed::draw(self.ids.as_ref()), self.config.lease);
+        let judge = move |now, seen: &Snapshot| leased(now, seen, span, &seed.stream());
+        transact(self.store.as_ref(), reads, judge).await
     }
 
     async fn record(
@@ -315,13 +320,17 @@ pub(crate) fn flatten<T>(plan: Result<Plan<T>, AuthorityError>) -> Plan<Result<T
 }
 
 /// Leases everything that was read as due. No transition: nothing to audit.
-fn leased(now: Timestamp, seen: &Snapshot, span: Duration) -> Plan<Vec<Claim>> {
+///
+/// The intent is the new holder's attempt from here on: the call that decided it, asked again after
+/// its answer was lost, must not be handed somebody else's lease.
+fn leased(now: Timestamp, seen: &Snapshot, span: Duration, ids: &dyn Ids) -> Plan<Vec<Claim>> {
     let mut plan = Plan { writes: Vec::new(), reply: Vec::new() };
     for intent in &seen.intents {
         let mut intent = intent.clone();
         let was: State = intent.state;
         intent.fence = intent.fence.saturating_add(1);
         intent.lease_until = Some(now.after(span));
+        intent.attempt = AttemptId::make(now, ids);
         let stopped = stops(seen, &intent.agent).code().is_some();
         plan.writes.push(Write::UpdateIntent { was, intent: Box::new(intent.clone()) });
         let lease = Lease { fence: intent.fence, span };

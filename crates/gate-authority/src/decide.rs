@@ -2,8 +2,8 @@
 
 use gate_core::{
     Again, AgentId, Approval, ApprovalId, ApprovalState, Approver, Ask, AttemptId, AuthorityError,
-    Charge, Decided, Decision, Denier, Event, FixedRequest, IdempotencyKey, Ids, Intent, IntentId,
-    Lease, Preview, RequestParts, State, Timestamp, Valuation,
+    Charge, Decided, Decision, DecisionReason, Denier, Event, FixedRequest, IdempotencyKey, Ids,
+    Intent, IntentId, Lease, Preview, ReasonCode, RequestParts, State, Timestamp, Valuation,
 };
 use gate_money::{Amount, Feed, MicroUsd, MoneyError, quote};
 use gate_policy::{ApprovalTerms, Facts, NoRate, Policy, Verdict};
@@ -66,7 +66,7 @@ pub(crate) fn decide(
 ) -> Result<Plan<Decided>, AuthorityError> {
     if let Some(existing) = found(world.seen, asked.ask)? {
         if existing.attempt == *asked.attempt {
-            return Ok(Plan::nothing(asked_again(existing, world.now)));
+            return Ok(Plan::nothing(asked_again(existing, world)));
         }
         match existing.again() {
             Again::DecideAgain | Again::DecideAnew => {}
@@ -97,10 +97,12 @@ pub(crate) fn decide(
 }
 
 /// The same call, asked again because its answer was lost: the same intent and the same lease.
-fn asked_again(intent: Intent, now: Timestamp) -> Decided {
+fn asked_again(intent: Intent, world: &World<'_>) -> Decided {
     let lease = match (intent.state, intent.lease_until) {
-        (State::Submitted, Some(until)) if until > now => {
-            Some(Lease { fence: intent.fence, span: until.since(now) })
+        (State::Submitted, Some(until)) if until > world.now => {
+            // A clock that was set back does not make a lease longer.
+            let span = until.since(world.now).min(world.config.lease);
+            Some(Lease { fence: intent.fence, span })
         }
         _ => None,
     };
@@ -126,6 +128,9 @@ pub(crate) fn judged(
     let event = match verdict.decision {
         Decision::Deny => {
             intent.reasons = verdict.reasons;
+            if approved {
+                intent.reasons.insert(0, approval_stale());
+            }
             intent.denied_by = Some(Denier::Policy);
             Event::Deny
         }
@@ -152,6 +157,13 @@ pub(crate) fn judged(
     let lease = (intent.state == State::Submitted)
         .then_some(Lease { fence: intent.fence, span: world.config.lease });
     Ok(Plan { writes, reply: Decided { intent, lease, replayed: false } })
+}
+
+/// Why a person's yes did not suffice; the policy's own reasons follow.
+fn approval_stale() -> DecisionReason {
+    let message = "A person approved this refund, and the policy no longer allows it: see the \
+                   other reasons for what stands in its way.";
+    DecisionReason::plain(ReasonCode::ApprovalStale, message.to_owned())
 }
 
 /// What would be decided now.

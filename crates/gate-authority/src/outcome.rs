@@ -56,6 +56,7 @@ fn ended(
 ) -> Result<Plan<Intent>, AuthorityError> {
     let (mut intent, now) = (intent.clone(), world.now);
     let was = intent.state;
+    intent.needs_person = false;
     match news {
         Outcome::NotExecuted(message) => {
             intent.failure = Some(Failure { code: None, message: message.clone() });
@@ -86,18 +87,8 @@ fn ended(
         }
         Outcome::NeedsPerson => {
             intent.needs_person = true;
-            intent.updated_at = now;
             let details = serde_json::json!({ "charge": intent.charge.as_str() });
-            let entry = audit(
-                &Actor::gateway(),
-                "intent.needs_person",
-                intent.id.as_str(),
-                &details,
-                now,
-                world.ids,
-            );
-            let write = Write::UpdateIntent { was, intent: Box::new(intent.clone()) };
-            return Ok(Plan { writes: vec![write, entry], reply: intent });
+            return Ok(noted(intent, "intent.needs_person", &details, world));
         }
         Outcome::Seen(_) => {}
     }
@@ -115,11 +106,12 @@ fn seen(
     policy: &Policy,
     world: &World<'_>,
 ) -> Result<Plan<Intent>, AuthorityError> {
-    let known = intent.refund.as_ref();
-    if known == Some(refund) && intent.state != State::Submitted {
+    let came_back = matches!(refund.status, RefundStatus::Canceled | RefundStatus::Failed);
+    let told = intent.refund.as_ref() == Some(refund) && intent.state != State::Submitted;
+    // Once it came back, it does not go out again: that it was made is older news.
+    if told || (intent.state == State::Reversed && !came_back) {
         return Ok(Plan::nothing(intent.clone()));
     }
-    let came_back = matches!(refund.status, RefundStatus::Canceled | RefundStatus::Failed);
     let made = matches!(intent.state, State::Settled | State::Reversed);
     let event = match (came_back, made) {
         (true, true) => Event::Reverse,
@@ -129,6 +121,24 @@ fn seen(
     let mut next = intent.clone();
     next.refund = Some(refund.clone());
     next.needs_person = false;
+    if intent.state.after(event).is_err() {
+        // Nobody should have sent this. It is kept all the same, and money that left is a person's
+        // to look into.
+        next.needs_person = !came_back;
+        let details = serde_json::json!({
+            "refund": refund.id.as_str(),
+            "refundStatus": refund.status.as_str(),
+        });
+        return Ok(noted(next, "intent.refund_seen", &details, world));
+    }
+    if let Some(approval) = &mut next.approval
+        && approval.approver == Approver::Stripe
+        && approval.state == ApprovalState::Pending
+    {
+        // Stripe makes what it held only once its own approval was given.
+        approval.state = ApprovalState::Approved;
+        approval.decided_at = Some(world.now);
+    }
     if came_back {
         let code = if refund.status == RefundStatus::Canceled {
             FailureCode::RefundCanceled
@@ -154,4 +164,18 @@ fn seen(
         });
     }
     Ok(Plan { writes, reply: next })
+}
+
+/// Something to know about an intent whose state stays what it is.
+fn noted(
+    mut intent: Intent,
+    action: &str,
+    details: &serde_json::Value,
+    world: &World<'_>,
+) -> Plan<Intent> {
+    intent.updated_at = world.now;
+    let by = Actor::gateway();
+    let entry = audit(&by, action, intent.id.as_str(), details, world.now, world.ids);
+    let write = Write::UpdateIntent { was: intent.state, intent: Box::new(intent.clone()) };
+    Plan { writes: vec![write, entry], reply: intent }
 }

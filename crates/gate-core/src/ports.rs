@@ -85,6 +85,8 @@ pub trait Processor: Send + Sync {
 pub enum ReadError {
     /// The key is missing.
     KeyMissing,
+    /// The object is of the other mode than the key.
+    LivemodeMismatch,
     /// The key is refused: revoked, expired, or not one at all.
     KeyRefused,
     /// There is no such object in this account and mode.
@@ -485,6 +487,7 @@ impl From<ReadError> for ActionError {
             ReadError::KeyRefused => Self::StripePermission {
                 permission: "to be used at all: Stripe refuses the key; replace it".to_owned(),
             },
+            ReadError::LivemodeMismatch => Self::LivemodeMismatch,
             ReadError::NotFound { livemode, account } => Self::ChargeNotFound { livemode, account },
             ReadError::NotPaid => Self::ChargeNotPaid,
             ReadError::NotReady => Self::ChargeNotReady,

@@ -1,1 +1,30 @@
-//! The gateway's composition root: configuration, HTTP server and command line.
+//! The gateway's composition root: everything is configured, put together and started here, and
+//! nowhere else is the environment, the file system's layout or a global subscriber touched.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::type_complexity,
+        clippy::wildcard_enum_match_arm,
+        reason = "tests compute freely, and their tables are wide"
+    )
+)]
+
+mod cli;
+pub mod config;
+mod demo;
+mod detach;
+mod feed;
+pub mod gateway;
+pub mod http;
+pub mod listen;
+pub mod logging;
+mod readiness;
+mod serve;
+pub mod stripe_sandbox;
+pub mod system;
+mod tls;
+
+pub use cli::run;
+pub use readiness::Readiness;

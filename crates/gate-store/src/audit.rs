@@ -103,15 +103,7 @@ impl Head {
         let n = self.n.saturating_add(1);
         let digest = entry.digest();
         let hash = seal(&self.hash, n, &digest);
-        (
-            Self { n, hash },
-            AuditRow {
-                n,
-                entry,
-                digest,
-                hash,
-            },
-        )
+        (Self { n, hash }, AuditRow { n, entry, digest, hash })
     }
 
     /// The seal in hex, as it goes into a refund's metadata.
@@ -190,26 +182,10 @@ mod tests {
         let table: [(&str, Change, Result<(), AuditFault>); 9] = [
             ("untouched", |_| {}, Ok(())),
             ("details emptied", |c| c[1].entry.details.clear(), Ok(())),
-            (
-                "time",
-                |c| c[1].entry.at = Timestamp::from_millis(9),
-                Err(AuditFault::Event(2)),
-            ),
-            (
-                "actor",
-                |c| c[1].entry.actor.push('x'),
-                Err(AuditFault::Event(2)),
-            ),
-            (
-                "subject",
-                |c| c[1].entry.subject.push('x'),
-                Err(AuditFault::Event(2)),
-            ),
-            (
-                "details",
-                |c| c[1].entry.details.push(' '),
-                Err(AuditFault::Event(2)),
-            ),
+            ("time", |c| c[1].entry.at = Timestamp::from_millis(9), Err(AuditFault::Event(2))),
+            ("actor", |c| c[1].entry.actor.push('x'), Err(AuditFault::Event(2))),
+            ("subject", |c| c[1].entry.subject.push('x'), Err(AuditFault::Event(2))),
+            ("details", |c| c[1].entry.details.push(' '), Err(AuditFault::Event(2))),
             (
                 "digest",
                 |c| {

@@ -3,7 +3,7 @@
 //! [`Store`] is the port. One call of [`Store::transact`] is one serialisable transaction: a fixed
 //! [`Snapshot`] is read, a pure [`Judge`] looks at it, and the [`Write`]s that it plans are made,
 //! all or none. What a transaction may read is said before it begins ([`Reads`]), so that every
-//! database can lock in one order. Beside the in-memory [`MemStore`] stands `SqliteStore`; both
+//! database can lock in one order. Beside the in-memory [`MemStore`] stands [`SqliteStore`]; both
 //! pass the same conformance suite.
 #![cfg_attr(
     test,
@@ -19,6 +19,7 @@ mod audit;
 mod changes;
 mod memory;
 mod port;
+mod sqlite;
 
 pub use audit::{AuditEntry, AuditFault, AuditRow, Head, verify};
 pub use changes::Changes;
@@ -28,3 +29,4 @@ pub use port::{
     Refused, Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write,
     usable_until,
 };
+pub use sqlite::SqliteStore;

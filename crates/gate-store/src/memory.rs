@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use crate::audit::{AuditRow, Head};
 use crate::changes::Changes;
 use crate::port::{
-    AgentBy, AgentRow, Due, IntentBy, IntentQuery, Judge, PolicyRow, Reads, Scope, Snapshot,
-    SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, usable_until,
+    AgentBy, AgentRow, Due, IntentBy, IntentQuery, Judge, KeyRow, PolicyRow, Reads, Scope,
+    Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, usable_until,
 };
 
 /// A [`Store`] in memory.
@@ -24,11 +24,11 @@ pub struct MemStore {
     data: Mutex<Data>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Data {
     commits: u64,
     head: Head,
-    audit: Vec<AuditRow>,
+    audit: BTreeMap<u64, AuditRow>,
     agents: BTreeMap<AgentId, AgentRow>,
     intents: BTreeMap<IntentId, Kept>,
     approvals: BTreeMap<ApprovalId, (IntentId, Approval)>,
@@ -40,23 +40,20 @@ struct Data {
     spent: BTreeMap<SpendWindow, MicroUsd>,
 }
 
-#[derive(Clone)]
 struct Kept {
     intent: Intent,
     holds_key: bool,
 }
+
+/// Takes one change back.
+type Undo = Box<dyn FnOnce(&mut Data) + Send>;
 
 impl MemStore {
     /// An empty store whose time is `clock`'s.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let (changed, changes) = Changes::channel();
-        Self {
-            clock,
-            changed,
-            changes,
-            data: Mutex::default(),
-        }
+        Self { clock, changed, changes, data: Mutex::default() }
     }
 
     fn data(&self) -> MutexGuard<'_, Data> {
@@ -78,10 +75,7 @@ impl Store for MemStore {
         if writes.is_empty() {
             return Ok(());
         }
-        data.check(&writes)?;
-        for write in writes {
-            data.make(write)?;
-        }
+        data.make_all(writes)?;
         data.commits = data.commits.saturating_add(1);
         let commits = data.commits;
         drop(data);
@@ -116,33 +110,26 @@ impl Data {
             None => None,
         };
         let agent = match &reads.agent {
-            Some(AgentBy::Key(hash)) => self
-                .agents
-                .values()
-                .find(|agent| agent.keys.iter().any(|key| key.hash == *hash)),
+            Some(AgentBy::Key(hash)) => {
+                self.agents.values().find(|agent| agent.keys.iter().any(|key| key.hash == *hash))
+            }
             Some(AgentBy::Name(name)) => self
                 .agents
                 .values()
                 .find(|agent| agent.name.as_str() == name || agent.id.as_str() == name),
-            Some(AgentBy::OfIntent) => intent
-                .as_ref()
-                .and_then(|intent| self.agents.get(&intent.agent)),
+            Some(AgentBy::OfIntent) => {
+                intent.as_ref().and_then(|intent| self.agents.get(&intent.agent))
+            }
             None => None,
         }
         .cloned();
         let own = |id: &AgentId| {
             let id = id.clone();
-            self.intents
-                .values()
-                .rev()
-                .filter(move |kept| kept.intent.agent == id)
+            self.intents.values().rev().filter(move |kept| kept.intent.agent == id)
         };
-        let prior = agent
-            .as_ref()
-            .zip(reads.prior.as_ref())
-            .and_then(|(agent, prior)| {
-                own(&agent.id).find(|kept| kept.holds_key && prior.matches(&kept.intent))
-            });
+        let prior = agent.as_ref().zip(reads.prior.as_ref()).and_then(|(agent, prior)| {
+            own(&agent.id).find(|kept| kept.holds_key && prior.matches(&kept.intent))
+        });
         let refused = agent
             .as_ref()
             .zip(reads.refused.as_ref())
@@ -157,32 +144,16 @@ impl Data {
             prior: prior.map(|kept| kept.intent.clone()),
             refused: refused.map(|kept| kept.intent.clone()),
             intents,
-            agents: if reads.agents {
-                self.agents_by_name()
-            } else {
-                Vec::new()
-            },
+            agents: if reads.agents { self.agents_by_name() } else { Vec::new() },
             policy: self.policy.clone().filter(|_| reads.policy),
-            stops: if reads.policy {
-                self.stops.values().cloned().collect()
-            } else {
-                Vec::new()
-            },
+            stops: if reads.policy { self.stops.values().cloned().collect() } else { Vec::new() },
             spent: match agent.as_ref().filter(|_| reads.policy) {
                 Some(agent) => self.open_windows(now, &Scope::Agent(agent.id.clone())),
                 None => Vec::new(),
             },
             rates: self.rates.clone().filter(|_| reads.rates),
-            users: if reads.users {
-                self.users.values().cloned().collect()
-            } else {
-                Vec::new()
-            },
-            audit: if reads.audit {
-                self.audit.clone()
-            } else {
-                Vec::new()
-            },
+            users: if reads.users { self.users.values().cloned().collect() } else { Vec::new() },
+            audit: if reads.audit { self.audit.values().cloned().collect() } else { Vec::new() },
             agent,
             intent,
         }
@@ -204,10 +175,7 @@ impl Data {
             .filter(|(window, _)| {
                 window.scope == *scope && window.starts_at <= now && now < window.ends_at
             })
-            .map(|(window, usd)| Spent {
-                window: window.clone(),
-                usd: *usd,
-            })
+            .map(|(window, usd)| Spent { window: window.clone(), usd: *usd })
             .collect()
     }
 
@@ -217,16 +185,10 @@ impl Data {
             .rev()
             .map(|kept| &kept.intent)
             .filter(|intent| {
-                query
-                    .agent
-                    .as_ref()
-                    .is_none_or(|agent| intent.agent == *agent)
+                query.agent.as_ref().is_none_or(|agent| intent.agent == *agent)
                     && query.key.as_ref().is_none_or(|key| intent.key == *key)
                     && query.state.is_none_or(|state| intent.state == state)
-                    && query
-                        .before
-                        .as_ref()
-                        .is_none_or(|before| intent.id < *before)
+                    && query.before.as_ref().is_none_or(|before| intent.id < *before)
             })
             .take(usize::try_from(query.limit).unwrap_or(usize::MAX))
             .cloned()
@@ -243,114 +205,168 @@ impl Data {
             .collect()
     }
 
-    /// Finds every contradiction before anything is written.
-    fn check(&self, writes: &[Write]) -> Result<(), StoreError> {
-        let surrendered = |id: &IntentId| {
-            writes
-                .iter()
-                .any(|write| matches!(write, Write::SurrenderKey(other) if other == id))
-        };
+    /// Makes the writes in their order, all or none.
+    fn make_all(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let mut undo = Vec::new();
         for write in writes {
-            let conflict = match write {
-                Write::InsertIntent(new) => self.intents.values().any(|kept| {
-                    let same_key = kept.holds_key
-                        && kept.intent.agent == new.agent
-                        && kept.intent.key == new.key
-                        && !surrendered(&kept.intent.id);
-                    kept.intent.id == new.id || same_key
-                }),
-                Write::UpdateIntent { was, intent } => self
-                    .intents
-                    .get(&intent.id)
-                    .is_none_or(|kept| kept.intent.state != *was),
-                Write::InsertUser(user) => self.users.contains_key(user.name.as_str()),
-                Write::InsertPolicy(policy) => {
-                    let last = self.policy.as_ref().map_or(0, |policy| policy.version);
-                    policy.version != last.saturating_add(1)
-                }
-                Write::PutAgent(agent) => self
-                    .agents
-                    .values()
-                    .any(|row| row.name == agent.name && row.id != agent.id),
-                Write::Reserve { intent, .. } => self.reserved.contains_key(intent),
-                Write::Audit(_)
-                | Write::LiftStop(_)
-                | Write::PutRates(_)
-                | Write::PutStop(_)
-                | Write::Release(_)
-                | Write::SurrenderKey(_) => false,
-            };
-            if conflict {
-                return Err(StoreError::Conflict(write.name().to_owned()));
+            if let Err(error) = self.make(write, &mut undo) {
+                undo.into_iter().rev().for_each(|undo: Undo| undo(self));
+                return Err(error);
             }
         }
         Ok(())
     }
 
-    fn make(&mut self, write: Write) -> Result<(), StoreError> {
+    fn conflicts(&self, write: &Write) -> bool {
+        match write {
+            Write::InsertIntent(new) => {
+                let taken = |kept: &Kept| {
+                    kept.holds_key && kept.intent.agent == new.agent && kept.intent.key == new.key
+                };
+                !self.agents.contains_key(&new.agent)
+                    || self.intents.contains_key(&new.id)
+                    || self.intents.values().any(taken)
+                    || self.approves_another(new)
+            }
+            Write::UpdateIntent { was, intent } => {
+                self.intents.get(&intent.id).is_none_or(|kept| {
+                    let who = |of: &Intent| (of.agent.clone(), of.key.clone(), of.charge.clone());
+                    kept.intent.state != *was || who(&kept.intent) != who(intent)
+                }) || self.approves_another(intent)
+            }
+            Write::InsertUser(user) => self.users.contains_key(user.name.as_str()),
+            Write::InsertPolicy(policy) => {
+                let last = self.policy.as_ref().map_or(0, |policy| policy.version);
+                policy.version != last.saturating_add(1)
+            }
+            Write::PutAgent(agent) => self.agents.values().any(|row| {
+                let same_key = |key: &KeyRow| agent.keys.iter().any(|new| new.hash == key.hash);
+                row.id != agent.id && (row.name == agent.name || row.keys.iter().any(same_key))
+            }),
+            Write::Reserve { intent, windows, .. } => {
+                self.reserved.contains_key(intent)
+                    || (!windows.is_empty() && !self.intents.contains_key(intent))
+            }
+            Write::Audit(_)
+            | Write::LiftStop(_)
+            | Write::PutRates(_)
+            | Write::PutStop(_)
+            | Write::Release(_)
+            | Write::SurrenderKey(_) => false,
+        }
+    }
+
+    fn approves_another(&self, intent: &Intent) -> bool {
+        let approval = intent.approval.as_ref().and_then(|new| self.approvals.get(&new.id));
+        approval.is_some_and(|(of, _)| *of != intent.id)
+    }
+
+    fn make(&mut self, write: Write, undo: &mut Vec<Undo>) -> Result<(), StoreError> {
+        if self.conflicts(&write) {
+            return Err(StoreError::Conflict(write.name().to_owned()));
+        }
         match write {
             Write::Audit(entry) => {
                 let (head, row) = self.head.append(entry);
-                self.head = head;
-                self.audit.push(row);
+                self.put(undo, |data| &mut data.head, head);
+                self.set(undo, |data| &mut data.audit, head.n, Some(row));
             }
-            Write::InsertIntent(intent) => self.keep(*intent, true),
+            Write::InsertIntent(intent) => self.keep(undo, *intent, true),
             Write::UpdateIntent { intent, .. } => {
-                let holds_key = self
-                    .intents
-                    .get(&intent.id)
-                    .is_some_and(|kept| kept.holds_key);
-                self.keep(*intent, holds_key);
+                let holds_key = self.intents.get(&intent.id).is_some_and(|kept| kept.holds_key);
+                self.keep(undo, *intent, holds_key);
             }
-            Write::InsertPolicy(policy) => self.policy = Some(policy),
-            Write::InsertUser(user) => drop(self.users.insert(user.name.to_string(), user)),
-            Write::LiftStop(scope) => drop(self.stops.remove(&scope)),
-            Write::PutAgent(agent) => drop(self.agents.insert(agent.id.clone(), agent)),
+            Write::InsertPolicy(policy) => self.put(undo, |data| &mut data.policy, Some(policy)),
+            Write::InsertUser(user) => {
+                self.set(undo, |data| &mut data.users, user.name.to_string(), Some(user));
+            }
+            Write::LiftStop(scope) => self.set(undo, |data| &mut data.stops, scope, None),
+            Write::PutAgent(agent) => {
+                self.set(undo, |data| &mut data.agents, agent.id.clone(), Some(agent));
+            }
             Write::PutRates(rates) => {
-                let newer = self
-                    .rates
-                    .as_ref()
-                    .is_none_or(|old| old.date() <= rates.date());
-                if newer {
-                    self.rates = Some(rates);
+                if self.rates.as_ref().is_none_or(|old| old.date() <= rates.date()) {
+                    self.put(undo, |data| &mut data.rates, Some(rates));
                 }
             }
-            Write::PutStop(stop) => drop(self.stops.insert(stop.scope.clone(), stop)),
+            Write::PutStop(stop) => {
+                self.set(undo, |data| &mut data.stops, stop.scope.clone(), Some(stop));
+            }
             Write::Release(intent) => {
-                if let Some((usd, windows)) = self.reserved.remove(&intent) {
-                    for window in windows {
-                        let spent = self.spent.entry(window).or_default();
-                        *spent = spent.checked_sub(usd).map_err(overflow)?;
-                    }
+                for (usd, window) in self.reservations(&intent) {
+                    let left = self.spent_in(&window).checked_sub(usd).map_err(overflow)?;
+                    self.set(undo, |data| &mut data.spent, window, Some(left));
                 }
+                self.set(undo, |data| &mut data.reserved, intent, None);
             }
-            Write::Reserve {
-                intent,
-                usd,
-                windows,
-            } => {
+            Write::Reserve { intent, usd, windows } => {
                 for window in &windows {
-                    let spent = self.spent.entry(window.clone()).or_default();
-                    *spent = spent.checked_add(usd).map_err(overflow)?;
+                    let sum = self.spent_in(window).checked_add(usd).map_err(overflow)?;
+                    self.set(undo, |data| &mut data.spent, window.clone(), Some(sum));
                 }
-                self.reserved.insert(intent, (usd, windows));
+                let reserved = (!windows.is_empty()).then_some((usd, windows));
+                self.set(undo, |data| &mut data.reserved, intent, reserved);
             }
             Write::SurrenderKey(id) => {
-                if let Some(kept) = self.intents.get_mut(&id) {
-                    kept.holds_key = false;
+                if let Some(kept) = self.intents.get(&id) {
+                    let intent = kept.intent.clone();
+                    self.keep(undo, intent, false);
                 }
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, intent: Intent, holds_key: bool) {
+    fn reservations(&self, intent: &IntentId) -> Vec<(MicroUsd, SpendWindow)> {
+        let reserved = self.reserved.get(intent).cloned();
+        let (usd, windows) = reserved.unwrap_or_default();
+        windows.into_iter().map(|window| (usd, window)).collect()
+    }
+
+    fn spent_in(&self, window: &SpendWindow) -> MicroUsd {
+        self.spent.get(window).copied().unwrap_or_default()
+    }
+
+    fn keep(&mut self, undo: &mut Vec<Undo>, intent: Intent, holds_key: bool) {
         if let Some(approval) = &intent.approval {
-            self.approvals
-                .insert(approval.id.clone(), (intent.id.clone(), approval.clone()));
+            let kept = (intent.id.clone(), approval.clone());
+            self.set(undo, |data| &mut data.approvals, approval.id.clone(), Some(kept));
         }
-        self.intents
-            .insert(intent.id.clone(), Kept { intent, holds_key });
+        let kept = Kept { intent, holds_key };
+        self.set(undo, |data| &mut data.intents, kept.intent.id.clone(), Some(kept));
+    }
+
+    /// Replaces one value, and notes what it was.
+    fn put<T: Send + 'static>(
+        &mut self,
+        undo: &mut Vec<Undo>,
+        place: fn(&mut Self) -> &mut T,
+        value: T,
+    ) {
+        let old = std::mem::replace(place(self), value);
+        undo.push(Box::new(move |data| *place(data) = old));
+    }
+
+    /// Replaces or removes one row, and notes what it was.
+    fn set<K, V>(
+        &mut self,
+        undo: &mut Vec<Undo>,
+        table: fn(&mut Self) -> &mut BTreeMap<K, V>,
+        key: K,
+        row: Option<V>,
+    ) where
+        K: Clone + Ord + Send + 'static,
+        V: Send + 'static,
+    {
+        let old = replace_row(table(self), key.clone(), row);
+        undo.push(Box::new(move |data| drop(replace_row(table(data), key, old))));
+    }
+}
+
+fn replace_row<K: Ord, V>(table: &mut BTreeMap<K, V>, key: K, row: Option<V>) -> Option<V> {
+    match row {
+        Some(row) => table.insert(key, row),
+        None => table.remove(&key),
     }
 }
 

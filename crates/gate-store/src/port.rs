@@ -259,9 +259,7 @@ impl Scope {
         if text == "organization" {
             return Some(Self::Organization);
         }
-        AgentId::parse(text.strip_prefix("agent:")?)
-            .ok()
-            .map(Self::Agent)
+        AgentId::parse(text.strip_prefix("agent:")?).ok().map(Self::Agent)
     }
 }
 
@@ -344,7 +342,7 @@ pub enum Write {
     },
     /// Lets an intent go on without its key, for another to take it over.
     SurrenderKey(IntentId),
-    /// Replaces an intent that is in state `was`.
+    /// Replaces an intent that is in state `was`. Its agent, its key and its charge never change.
     UpdateIntent {
         /// The state it must be in; anything else is a conflict.
         was: State,
@@ -382,11 +380,7 @@ impl Prior {
     pub fn matches(&self, intent: &Intent) -> bool {
         match self {
             Self::Key(key) => intent.key == *key,
-            Self::Keyless {
-                target,
-                wanted,
-                settled_since,
-            } => {
+            Self::Keyless { target, wanted, settled_since } => {
                 let alive = match intent.state {
                     State::PendingApproval
                     | State::Approved
@@ -417,22 +411,18 @@ impl Refused {
         intent.state == State::Denied
             && intent.denied_by == Some(gate_core::Denier::Person)
             && intent.updated_at >= self.since
-            && self
-                .target
-                .names(&intent.charge, intent.payment_intent.as_ref())
+            && self.target.names(&intent.charge, intent.payment_intent.as_ref())
             && (intent.wanted == self.wanted || self.minor == Some(intent.amount.minor()))
     }
 }
 
 /// How long an approval that was given can be used, whatever it was to expire.
-const USABLE_AFTER_APPROVAL: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const USABLE_AFTER_APPROVAL: Duration = Duration::from_secs(24 * 3600);
 
 /// Until when an approval can be used: the later of its expiry and 24 hours after it was given.
 #[must_use]
 pub fn usable_until(approval: &Approval) -> Timestamp {
-    let given = approval
-        .decided_at
-        .map(|at| at.after(USABLE_AFTER_APPROVAL));
+    let given = approval.decided_at.map(|at| at.after(USABLE_AFTER_APPROVAL));
     given.map_or(approval.expires_at, |until| until.max(approval.expires_at))
 }
 
@@ -441,17 +431,21 @@ impl Write {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Audit(_) => "an audit entry",
-            Self::InsertIntent(_) => "an intent, or its key, exists already",
+            Self::InsertIntent(_) => {
+                "the intent, its key or its approval exists, or its agent does not"
+            }
             Self::InsertPolicy(_) => "the policy was changed meanwhile",
             Self::InsertUser(_) => "the user exists already",
             Self::LiftStop(_) => "a stop's end",
-            Self::PutAgent(_) => "another agent has this name",
+            Self::PutAgent(_) => "another agent has this name or key",
             Self::PutRates(_) => "rates",
             Self::PutStop(_) => "a stop",
             Self::Release(_) => "the release of spend",
-            Self::Reserve { .. } => "spend is reserved already",
+            Self::Reserve { .. } => "spend is reserved already, or for no intent",
             Self::SurrenderKey(_) => "a key",
-            Self::UpdateIntent { .. } => "the intent is in another state",
+            Self::UpdateIntent { .. } => {
+                "the intent is in another state, or another's, or its approval is"
+            }
         }
     }
 }

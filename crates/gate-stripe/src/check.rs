@@ -61,7 +61,8 @@ const fn state(answer: &Result<Value, ReadError>, permission: &Permission) -> Ch
             CheckState::Missing { switches_off: permission.needed_for }
         }
         Err(
-            ReadError::NotFound { .. }
+            ReadError::LivemodeMismatch
+            | ReadError::NotFound { .. }
             | ReadError::NotPaid
             | ReadError::NotReady
             | ReadError::Unavailable { .. }

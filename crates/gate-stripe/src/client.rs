@@ -345,7 +345,7 @@ impl Processor for StripeClient {
             Target::PaymentIntent(id) => self.charge_of_intent(&key, id, by).await?,
         };
         if charge.livemode != key.livemode() {
-            return Err(unreadable(Unusable("the charge is of the other mode than the key")));
+            return Err(ReadError::LivemodeMismatch);
         }
         let dispute = self.dispute_of(&key, &charge, by).await?;
         charge.into_charge(dispute, self.channel_of(&key)).map_err(unreadable)

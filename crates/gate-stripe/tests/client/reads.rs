@@ -70,7 +70,7 @@ async fn what_is_read_of_a_charge() {
         ("an amount in text", ok(json!({"amount": "1000"})),             "Unreadable"),
         ("another charge",   ok(json!({"id": "ch_2"})),                  "Unreadable"),
         ("an odd customer",  ok(json!({"customer": "x"})),               "Unreadable"),
-        ("live money",       ok(json!({"livemode": true})),              "Unreadable"),
+        ("live money",       ok(json!({"livemode": true})),              "LivemodeMismatch"),
         ("no currency",      missing("currency"),                        "Unreadable"),
         ("no capture",       missing("captured"),                        "Unreadable"),
         ("no mode",          missing("livemode"),                        "Unreadable"),
@@ -121,7 +121,7 @@ async fn what_is_read_of_a_payment_intent() {
         ("intent not named", vec![intent("succeeded", charge(json!({"payment_intent": null, "customer": null})))], "ch_1 10.00 EUR-0/1000 captured Succeeded None nobody"),
         ("intent expanded",  vec![intent("succeeded", charge(json!({"payment_intent": {"id": "pi_1"}, "customer": null})))], "ch_1 10.00 EUR-0/1000 captured Succeeded None nobody"),
         ("wrong object",     vec![says(200, &with(payment_intent("succeeded", charge(json!({}))), json!({"id": "pi_9"})))], "Unreadable"),
-        ("live money",       vec![intent("succeeded", charge(json!({"livemode": true})))], "Unreadable"),
+        ("live money",       vec![intent("succeeded", charge(json!({"livemode": true})))], "LivemodeMismatch"),
         ("an odd charge id", vec![intent("succeeded", json!("ch_../x"))],    "Unreadable"),
     ];
     for (name, answers, expected) in table {

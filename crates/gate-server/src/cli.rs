@@ -1,0 +1,162 @@
+//! The command line: what there is, what each command takes, and how it ends.
+//!
+//! Results go to standard output, words for people to standard error. Exit codes: 0 done, 1 failed,
+//! 2 bad usage or configuration, 3 a check found faults.
+
+mod admin;
+mod arguments;
+mod check;
+mod output;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::ArgMatches;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{self, ConfigFault, Flags, Lookup, Process};
+use crate::{demo, logging, serve, stripe_sandbox};
+
+pub(crate) use output::Output;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// A check found faults; they are told already.
+    Faults,
+    /// The configuration or the arguments will not do.
+    Usage(String),
+    /// It was tried and went wrong.
+    Work(String),
+}
+
+impl Failed {
+    const fn code(&self) -> u8 {
+        match self {
+            Self::Faults => 3,
+            Self::Usage(_) => 2,
+            Self::Work(_) => 1,
+        }
+    }
+}
+
+pub(crate) fn faults(faults: &[ConfigFault]) -> Failed {
+    let lines: Vec<String> = faults.iter().map(|fault| format!("  {fault}")).collect();
+    Failed::Usage(format!("the configuration has faults:\n{}", lines.join("\n")))
+}
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn run() -> ExitCode {
+    let matches = match arguments::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(told) => {
+            // Help and version are results; everything else is bad usage.
+            let code = if told.use_stderr() { 2 } else { 0 };
+            drop(told.print());
+            return ExitCode::from(code);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            Output::plain().say(&format!("the runtime cannot be started: {error}"));
+            return ExitCode::from(1);
+        }
+    };
+    match runtime.block_on(dispatch(&matches)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            if let Failed::Usage(told) | Failed::Work(told) = &failed {
+                Output::plain().say(&format!("action-gateway: {told}"));
+            }
+            ExitCode::from(failed.code())
+        }
+    }
+}
+
+async fn dispatch(matches: &ArgMatches) -> Result<(), Failed> {
+    let lookup: Arc<dyn Lookup> = Arc::new(Process);
+    let (name, given) = matches.subcommand().unwrap_or_default_command()?;
+    let out = Output::new(given);
+    match name {
+        "serve" => serve_command(given, lookup, &out).await,
+        "demo" => demo::run(given, &out).await,
+        "stripe-sandbox" => sandbox_command(given, &out).await,
+        "check" => check::run(given, lookup, &out).await,
+        "print" => print(given, &out),
+        _ => admin::run(name, given, lookup, &out).await,
+    }
+}
+
+trait Subcommand<'a> {
+    fn unwrap_or_default_command(self) -> Result<(&'a str, &'a ArgMatches), Failed>;
+}
+
+impl<'a> Subcommand<'a> for Option<(&'a str, &'a ArgMatches)> {
+    fn unwrap_or_default_command(self) -> Result<(&'a str, &'a ArgMatches), Failed> {
+        self.ok_or_else(|| Failed::Usage("name a command; --help lists them".to_owned()))
+    }
+}
+
+async fn serve_command(
+    given: &ArgMatches,
+    lookup: Arc<dyn Lookup>,
+    out: &Output,
+) -> Result<(), Failed> {
+    let loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
+        .map_err(|found| faults(&found))?;
+    logging::init(&loaded.config.log).map_err(|error| Failed::Work(error.to_string()))?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
+    out.listening(&serving.url());
+    tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");
+    let stop = stop_at_signal();
+    serving.run(stop).await;
+    Ok(())
+}
+
+/// A token that is cancelled at SIGTERM or SIGINT.
+pub(crate) fn stop_at_signal() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    // Ends with the process; awaited by nobody because there is nothing left of it to await.
+    tokio_util::task::TaskTracker::new().spawn(async move {
+        if let Err(error) = serve::told_to_stop().await {
+            tracing::error!("signals cannot be had: {error}");
+        }
+        told.cancel();
+    });
+    stop
+}
+
+async fn sandbox_command(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
+    let port = *given.get_one::<u16>("port").unwrap_or(&0);
+    let seed = *given.get_one::<u64>("seed").unwrap_or(&0);
+    let clock = Arc::new(crate::system::SystemClock::start());
+    let at = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let (listener, address) = crate::listen::open(at)
+        .await
+        .map_err(|error| Failed::Work(format!("cannot listen on {at}: {error}; try --port 0")))?;
+    out.listening(&format!("http://{address}"));
+    let sandbox = stripe_sandbox::SharedSandbox::new(seed, clock);
+    sandbox.serve(listener, stop_at_signal()).await;
+    Ok(())
+}
+
+fn print(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
+    let what = given.get_one::<String>("what").map(String::as_str).unwrap_or_default();
+    let json = |value: &serde_json::Value| {
+        serde_json::to_string_pretty(value).map_err(|error| Failed::Work(error.to_string()))
+    };
+    let text = match what {
+        "config" => config::reference_markdown(),
+        "errors" => gate_api::errors_markdown(),
+        "openapi" => json(&gate_api::openapi(env!("CARGO_PKG_VERSION")))?,
+        _ => json(&config::file_schema())?,
+    };
+    out.result(text.trim_end());
+    Ok(())
+}

@@ -1,0 +1,427 @@
+//! The configuration: flags, variables and the file, checked whole before anything is opened.
+//!
+//! [`load`] answers with a [`Config`] whose every value was checked, or with everything that is
+//! wrong, at once. [`load_store`] reads of it what leads to the records, and nothing else can make
+//! it fail: a stop must work whatever is wrong with the rest. What they learn of their surroundings
+//! comes through a [`Lookup`]. No fault, warning or `Debug` shows a secret.
+
+mod fault;
+mod file;
+mod key;
+mod lookup;
+mod place;
+mod print;
+mod secret;
+mod settings;
+mod source;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use gate_core::AccountId;
+use gate_money::{Rate, parse_pins};
+
+pub use fault::ConfigFault;
+pub use key::KeyOrigin;
+#[cfg(test)]
+pub(crate) use lookup::map::Map;
+pub use lookup::{FileAccess, FileFacts, FileStamp, Lookup, Process};
+pub use print::{clap_args, clap_store_args, file_schema, reference_markdown};
+pub use secret::Secret;
+pub use settings::{Preset, SETTINGS, Setting, Shape, UNSUPPORTED, Unsupported};
+pub use source::Flags;
+pub use value::{AgentRate, LogFormat, WebUrl};
+
+use key::KeyRules;
+use settings::Scope;
+use source::Reader;
+
+/// Everything that can be configured.
+#[derive(Debug)]
+pub struct Config {
+    /// What is logged, and how.
+    pub log: LogConfig,
+    /// Exchange rates.
+    pub rates: RatesConfig,
+    /// Who is served, where and how.
+    pub server: ServerConfig,
+    /// Where records lie.
+    pub store: StoreConfig,
+    /// How Stripe is called.
+    pub stripe: StripeConfig,
+}
+
+/// How Stripe is called.
+#[derive(Debug)]
+pub struct StripeConfig {
+    /// The connected account to act for.
+    pub account: Option<AccountId>,
+    /// Whether a live key is taken.
+    pub allow_live: bool,
+    /// Where Stripe is reached: over TLS, or on this machine.
+    pub api_base: WebUrl,
+    /// Where the key comes from; without one, no refund is made.
+    pub key: Option<KeyOrigin>,
+    /// How long one call may take, 1 second to 1 minute.
+    pub timeout: Duration,
+    /// The version of Stripe's interface.
+    pub version: String,
+}
+
+/// Who is served, where and how.
+#[derive(Debug)]
+pub struct ServerConfig {
+    /// How many requests one agent may make.
+    pub agent_rate: AgentRate,
+    /// The hosts that requests may come for besides loopback names, in lower case and without
+    /// port: those given, the console's, and the listening address where it is one of its own.
+    pub allowed_hosts: Vec<String>,
+    /// How people reach the console; without it, at the listening address.
+    pub console_url: Option<WebUrl>,
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// How often unfinished refunds are looked after, 1 second to 1 hour.
+    pub reconcile_interval: Duration,
+    /// How long work may take to finish after the signal to stop, 1 second to 10 minutes.
+    pub shutdown_grace: Duration,
+    /// Certificate and key, to serve over TLS.
+    pub tls: Option<TlsFiles>,
+}
+
+/// The files to serve over TLS with, in PEM. They were readable when the configuration was.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TlsFiles {
+    /// The certificate chain.
+    pub cert: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Where records lie. Both paths start at the root.
+#[derive(Debug)]
+pub struct StoreConfig {
+    /// For what must outlast the process. It need not exist yet.
+    pub data_dir: PathBuf,
+    /// The file of the SQLite database. It need not exist yet.
+    pub database: PathBuf,
+    /// Whether records may be lost with their container.
+    pub ephemeral: bool,
+}
+
+/// Exchange rates.
+#[derive(Debug)]
+pub struct RatesConfig {
+    /// How old fetched rates may become, 1 to 31 days.
+    pub age_max: Duration,
+    /// Where the day's rates are fetched.
+    pub feed_url: WebUrl,
+    /// The operator's own rates, which win.
+    pub pins: Vec<Rate>,
+}
+
+/// What is logged, and how.
+#[derive(Debug)]
+pub struct LogConfig {
+    /// What gets through, as [`logging`](crate::logging) takes it.
+    pub filter: String,
+    /// How lines are written; without it, text on a terminal and JSON elsewhere.
+    pub format: Option<LogFormat>,
+}
+
+/// A configuration, and what a person should know about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// One line each, to be logged or printed.
+    pub warnings: Vec<String>,
+}
+
+/// Reads and checks the whole configuration. Nothing is opened but the files that settings name.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, at once.
+pub fn load(lookup: &dyn Lookup, flags: &Flags) -> Result<Loaded, Vec<ConfigFault>> {
+    let mut reader = Reader::open(lookup, flags, Scope::All);
+    let store = read_store(&mut reader);
+    if let Some(store) = &store {
+        check_lasts(&mut reader, store);
+    }
+    // Without GATEWAY_EPHEMERAL, records that do not last are a fault already.
+    let data_last = store.as_ref().is_none_or(|store| {
+        let places = [&store.data_dir, &store.database];
+        !store.ephemeral || places.iter().all(|path| place::lasts(lookup, path))
+    });
+    let stripe = read_stripe(&mut reader, data_last);
+    let server = read_server(&mut reader);
+    let rates = read_rates(&mut reader);
+    let log = read_log(&mut reader);
+    let Reader { faults, warnings, .. } = reader;
+    match (log, rates, server, store, stripe) {
+        (Some(log), Some(rates), Some(server), Some(store), Some(stripe)) if faults.is_empty() => {
+            let config = Config { log, rates, server, store, stripe };
+            Ok(Loaded { config, warnings })
+        }
+        _ => Err(faults),
+    }
+}
+
+/// Reads and checks where the records lie, for commands that use a store which exists: with what
+/// the arguments of [`clap_store_args`] gave, the variables and the section of the file that say
+/// it. Whether the records outlast a container is not asked.
+///
+/// Answers also with what a person should know about it, one line each.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, at once; so is `BURNBOUND_API`, for then the records lie with
+/// a remote authority.
+pub fn load_store(
+    lookup: &dyn Lookup,
+    flags: &Flags,
+) -> Result<(StoreConfig, Vec<String>), Vec<ConfigFault>> {
+    let mut reader = Reader::open(lookup, flags, Scope::Store);
+    let store = read_store(&mut reader);
+    let Reader { faults, warnings, .. } = reader;
+    match store {
+        Some(store) if faults.is_empty() => Ok((store, warnings)),
+        _ => Err(faults),
+    }
+}
+
+fn read_store(reader: &mut Reader<'_>) -> Option<StoreConfig> {
+    let ephemeral = reader.value(&settings::EPHEMERAL, value::switch);
+    let data_dir = read_data_dir(reader);
+    let database = reader.optional(&settings::DATABASE, value::database);
+    let data_dir = data_dir?;
+    let database = database?.unwrap_or_else(|| data_dir.join("gateway.db"));
+    // The database may be a link out of the directory.
+    let database = reader.lookup.absolute(&database);
+    let facts = reader.lookup.facts(&database);
+    if facts.is_ok_and(|facts| facts.directory) {
+        let problem = format!("is {database:?}, which is a directory: name a file");
+        reader.fault(&settings::DATABASE, problem);
+    }
+    Some(StoreConfig { data_dir, database, ephemeral: ephemeral? })
+}
+
+/// Notes the first of the places whose content is lost with the container.
+fn check_lasts(reader: &mut Reader<'_>, store: &StoreConfig) {
+    let places = [(&settings::DATA_DIR, &store.data_dir), (&settings::DATABASE, &store.database)];
+    let lost = places.into_iter().find(|(_, path)| !place::lasts(reader.lookup, path));
+    let Some((setting, path)) = lost else {
+        return;
+    };
+    let problem = format!("is {path:?}, which is on no mounted volume and lost with its container");
+    if store.ephemeral {
+        return reader.warn(setting, problem);
+    }
+    let remedy = format!(
+        "add `-v gateway-data:/data` to docker run and leave {} unset, or set GATEWAY_EPHEMERAL=1 \
+         if there are only test keys",
+        setting.variable
+    );
+    reader.fault(setting, format!("{problem}: {remedy}"));
+}
+
+fn read_data_dir(reader: &mut Reader<'_>) -> Option<PathBuf> {
+    let setting = &settings::DATA_DIR;
+    let given = reader.optional(setting, value::path)?;
+    let Some(path) = given.or_else(|| place::default_data_dir(reader.lookup)) else {
+        reader.fault(setting, "is not set, and neither is HOME: set it to a directory that lasts");
+        return None;
+    };
+    let path = reader.lookup.absolute(&path);
+    let facts = reader.lookup.facts(&path);
+    if facts.is_ok_and(|facts| !facts.directory) {
+        reader.fault(setting, format!("is {path:?}, which is a file: give a directory"));
+        return None;
+    }
+    Some(path)
+}
+
+fn read_stripe(reader: &mut Reader<'_>, data_last: bool) -> Option<StripeConfig> {
+    let account = reader.optional(&settings::STRIPE_ACCOUNT, value::account);
+    let allow_live = reader.value(&settings::ALLOW_LIVE, value::switch);
+    let api_base = reader.value(&settings::STRIPE_API_BASE, value::WebUrl::parse_base);
+    let timeout = reader
+        .value(&settings::STRIPE_TIMEOUT, |text| value::span(&settings::STRIPE_TIMEOUT, text));
+    let version = reader.value(&settings::STRIPE_VERSION, value::version);
+    // A value that is itself at fault, and told, is not held against the key as well.
+    let rules = KeyRules {
+        allow_live: allow_live.unwrap_or(true),
+        calls_stripe: api_base.as_ref().is_none_or(calls_stripe),
+        data_last,
+    };
+    let key = read_key(reader, rules);
+    Some(StripeConfig {
+        account: account?,
+        allow_live: allow_live?,
+        api_base: api_base?,
+        key: key?,
+        timeout: timeout?,
+        version: version?,
+    })
+}
+
+/// Whether calls go to Stripe's own address, which is the default.
+fn calls_stripe(base: &WebUrl) -> bool {
+    match settings::STRIPE_API_BASE.default {
+        Preset::Value(text) => WebUrl::parse_base(text).as_ref() == Ok(base),
+        Preset::None | Preset::Told(_) => false,
+    }
+}
+
+fn read_key(reader: &mut Reader<'_>, rules: KeyRules) -> Option<Option<KeyOrigin>> {
+    let (inline, twin) = (&settings::STRIPE_SECRET_KEY, &settings::STRIPE_SECRET_KEY_FILE);
+    let secret = match (reader.given(inline), reader.given(twin)) {
+        (None, None) => return Some(None),
+        (Some(_), Some(twin)) => {
+            reader.fault(inline, format!("and {} are both set: unset one", twin.place));
+            return None;
+        }
+        (Some(given), None) => Secret::value(inline.variable, given.place, &given.text),
+        (None, Some(given)) => {
+            let path = reader.optional(twin, value::path)??;
+            if let Some(warning) = file::readable_by_others(reader.lookup, &path) {
+                reader.warn(twin, warning);
+            }
+            Ok(Secret::file(twin.variable, given.place, path))
+        }
+    };
+    let checked = secret.and_then(|secret| {
+        let origin = KeyOrigin { rules, secret };
+        origin.current(reader.lookup).map(|key| (origin, key.restricted()))
+    });
+    match checked {
+        Ok((origin, restricted)) => {
+            if !restricted {
+                let warning = "gives a full key (sk_…), which may do everything in the account: \
+                               use a restricted one (rk_…) that may read charges and write refunds";
+                reader.warn(if reader.given(inline).is_some() { inline } else { twin }, warning);
+            }
+            Some(Some(origin))
+        }
+        Err(fault) => {
+            reader.faults.push(fault);
+            None
+        }
+    }
+}
+
+fn read_server(reader: &mut Reader<'_>) -> Option<ServerConfig> {
+    let agent_rate = reader.value(&settings::AGENT_RATE, value::agent_rate);
+    let hosts = reader.optional(&settings::ALLOWED_HOSTS, value::hosts);
+    let console_url = reader.optional(&settings::CONSOLE_URL, value::WebUrl::parse_origin);
+    let host = reader.value(&settings::HOST, value::address);
+    let port = reader.value(&settings::PORT, value::port);
+    let reconcile_interval = reader.value(&settings::RECONCILE_INTERVAL, |text| {
+        value::span(&settings::RECONCILE_INTERVAL, text)
+    });
+    let shutdown_grace = reader
+        .value(&settings::SHUTDOWN_GRACE, |text| value::span(&settings::SHUTDOWN_GRACE, text));
+    let tls = read_tls(reader);
+    let listen = SocketAddr::new(host?, port?);
+    let (tls, console_url) = (tls?, console_url?);
+    if tls.is_none() && !listen.ip().is_loopback() {
+        let warning = format!(
+            "is {}, which others can reach, and keys cross the network as they are: set \
+             GATEWAY_TLS_CERT_FILE and GATEWAY_TLS_KEY_FILE, or put a proxy with TLS before it",
+            listen.ip()
+        );
+        reader.warn(&settings::HOST, warning);
+    }
+    Some(ServerConfig {
+        agent_rate: agent_rate?,
+        allowed_hosts: let_in(hosts?.unwrap_or_default(), console_url.as_ref(), listen),
+        console_url,
+        listen,
+        reconcile_interval: reconcile_interval?,
+        shutdown_grace: shutdown_grace?,
+        tls,
+    })
+}
+
+/// The hosts that requests may come for, without repeats.
+fn let_in(given: Vec<String>, console_url: Option<&WebUrl>, listen: SocketAddr) -> Vec<String> {
+    let own = match listen {
+        _ if listen.ip().is_unspecified() => None,
+        SocketAddr::V4(listen) => Some(listen.ip().to_string()),
+        SocketAddr::V6(listen) => Some(format!("[{}]", listen.ip())),
+    };
+    let console = console_url.map(|url| url.host().to_owned());
+    let mut hosts = given;
+    for host in console.into_iter().chain(own) {
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
+fn read_tls(reader: &mut Reader<'_>) -> Option<Option<TlsFiles>> {
+    let cert = reader.optional(&settings::TLS_CERT_FILE, value::path);
+    let key = reader.optional(&settings::TLS_KEY_FILE, value::path);
+    match (cert?, key?) {
+        (None, None) => Some(None),
+        (Some(cert), Some(key)) => {
+            let cert_fits = check_pem(reader, &settings::TLS_CERT_FILE, &cert, "BEGIN CERTIFICATE");
+            let key_fits = check_pem(reader, &settings::TLS_KEY_FILE, &key, "PRIVATE KEY");
+            if let Some(warning) = file::readable_by_others(reader.lookup, &key) {
+                reader.warn(&settings::TLS_KEY_FILE, warning);
+            }
+            (cert_fits && key_fits).then_some(Some(TlsFiles { cert, key }))
+        }
+        (Some(_), None) => {
+            reader.fault(&settings::TLS_CERT_FILE, "needs a key: set GATEWAY_TLS_KEY_FILE as well");
+            None
+        }
+        (None, Some(_)) => {
+            let problem = "needs a certificate: set GATEWAY_TLS_CERT_FILE as well";
+            reader.fault(&settings::TLS_KEY_FILE, problem);
+            None
+        }
+    }
+}
+
+/// Whether the file can be read and looks like what it should be.
+fn check_pem(reader: &mut Reader<'_>, setting: &Setting, path: &Path, mark: &str) -> bool {
+    let problem = match file::read(reader.lookup, path) {
+        Ok(content) if String::from_utf8_lossy(&content).contains(mark) => return true,
+        Ok(_) => format!("names {path:?}, which has no line with {mark}: give a file in PEM"),
+        Err(problem) => problem,
+    };
+    reader.fault(setting, problem);
+    false
+}
+
+fn read_rates(reader: &mut Reader<'_>) -> Option<RatesConfig> {
+    let setting = &settings::FIAT_USD_RATES;
+    let age_max =
+        reader.value(&settings::FX_MAX_AGE, |text| value::span(&settings::FX_MAX_AGE, text));
+    let feed_url = reader.value(&settings::FX_URL, value::WebUrl::parse_guarded);
+    let text = reader.given(setting).map(|given| given.text);
+    let pins = match parse_pins(text.as_deref().unwrap_or_default()) {
+        Ok(pins) => Some(pins),
+        Err(faults) => {
+            for fault in faults {
+                reader.fault(setting, format!("holds {fault}"));
+            }
+            None
+        }
+    };
+    Some(RatesConfig { age_max: age_max?, feed_url: feed_url?, pins: pins? })
+}
+
+fn read_log(reader: &mut Reader<'_>) -> Option<LogConfig> {
+    let filter = reader.value(&settings::LOG, value::log_filter);
+    let format = reader.optional(&settings::LOG_FORMAT, value::log_format);
+    Some(LogConfig { filter: filter?, format: format? })
+}

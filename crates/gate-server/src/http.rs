@@ -1,0 +1,139 @@
+//! The gateway's HTTP API: guards first, then one handler a route, and one place that turns every
+//! answer and every problem into a response.
+
+mod guard;
+mod routes;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gate_api::{Concern, Problem, SurfaceError};
+use gate_core::{Actions, Authority, Clock, Ids, Records};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use serde::Serialize;
+
+pub use guard::{Hosts, Limits};
+
+use crate::listen::{Body, Outgoing, whole};
+use crate::readiness::Readiness;
+
+/// What every request is served with.
+pub struct Service {
+    /// Refunds.
+    pub actions: Arc<dyn Actions>,
+    /// Who holds a key.
+    pub authority: Arc<dyn Authority>,
+    /// The agents' records.
+    pub records: Arc<dyn Records>,
+    /// Whether the gateway can work.
+    pub readiness: Arc<Readiness>,
+    /// Hosts that requests may come for.
+    pub hosts: Hosts,
+    /// How many requests are let through.
+    pub limits: Limits,
+    /// Times requests, for the log.
+    pub clock: Arc<dyn Clock>,
+    /// Makes request ids.
+    pub ids: Arc<dyn Ids>,
+    /// Whether the gateway is ending.
+    pub stopping: tokio_util::sync::CancellationToken,
+}
+
+/// A response in the making: status, media type, body, more headers.
+struct Reply {
+    status: u16,
+    media_type: &'static str,
+    body: Vec<u8>,
+    headers: Vec<(&'static str, String)>,
+    /// What the log calls it: a status or a code, and ids.
+    outcome: String,
+    intent: Option<String>,
+}
+
+impl Service {
+    /// Answers one request.
+    pub async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: SocketAddr) -> Outgoing {
+        let started = self.clock.uptime();
+        let request_id = request_id(self.ids.as_ref());
+        let method = request.method().clone();
+        let concern = routes::concern(request.uri().path());
+        let quiet = routes::is_probe(request.uri().path());
+        let route = routes::name(request.uri().path());
+        let reply = match self.route(request, peer).await {
+            Ok(reply) => reply,
+            Err(error) => problem(error, concern, &request_id),
+        };
+        let took_ms = self.clock.uptime().saturating_sub(started).as_millis();
+        if !quiet {
+            tracing::info!(
+                request.id = request_id,
+                http.method = %method,
+                http.route = route,
+                http.status = reply.status,
+                outcome = reply.outcome,
+                intent.id = reply.intent,
+                took_ms,
+                "answered"
+            );
+        }
+        Some(response(reply, &request_id))
+    }
+}
+
+fn request_id(ids: &dyn Ids) -> String {
+    let mut random = [0_u8; 12];
+    ids.fill(&mut random);
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("req_{hex}")
+}
+
+fn json(status: u16, body: &impl Serialize) -> Result<Reply, SurfaceError> {
+    let body = serde_json::to_vec(body).map_err(|error| {
+        gate_core::ActionError::AuthorityError { detail: format!("unwritable answer: {error}") }
+    })?;
+    Ok(Reply {
+        status,
+        media_type: "application/json",
+        body,
+        headers: Vec::new(),
+        outcome: "ok".to_owned(),
+        intent: None,
+    })
+}
+
+/// Every problem becomes a response here, and is logged with its inside here.
+fn problem(error: SurfaceError, concern: Concern, request_id: &str) -> Reply {
+    if let SurfaceError::Action(gate_core::ActionError::AuthorityError { detail }) = &error {
+        tracing::error!(request.id = request_id, error.detail = detail, "the authority failed");
+    }
+    let problem = Problem::new(error, concern, request_id);
+    Reply {
+        status: problem.status,
+        media_type: Problem::MEDIA_TYPE,
+        body: serde_json::to_vec(&problem).unwrap_or_default(),
+        headers: problem.headers.clone(),
+        outcome: problem.code.to_owned(),
+        intent: problem.intent_id,
+    }
+}
+
+fn response(reply: Reply, request_id: &str) -> Response<Body> {
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = Response::new(whole(reply.body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.media_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert("request-id", id);
+    }
+    for (name, value) in reply.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}

@@ -1,0 +1,95 @@
+//! Whether the gateway can do its work, and since when it can or cannot.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gate_api::{Check, CheckStatus, CheckView, ReadyView};
+use gate_core::{Clock, Timestamp};
+use gate_store::{Reads, Store};
+
+use crate::gateway::StripeKeys;
+
+/// Looks after everything that the gateway depends on.
+pub struct Readiness {
+    store: Arc<dyn Store>,
+    keys: Arc<StripeKeys>,
+    clock: Arc<dyn Clock>,
+    rates_fault: Mutex<Option<String>>,
+    since: Mutex<BTreeMap<Check, (CheckStatus, Timestamp)>>,
+}
+
+impl Readiness {
+    /// Nothing is known to be wrong yet.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, keys: Arc<StripeKeys>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, keys, clock, rates_fault: Mutex::default(), since: Mutex::default() }
+    }
+
+    /// Notes how fetching the exchange rates went.
+    pub fn note_rates(&self, fault: Option<String>) {
+        *self.rates_fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    /// Looks at everything now.
+    pub async fn look(&self) -> ReadyView {
+        let (store, rates) = match self.store.read(Reads { rates: true, ..Reads::default() }).await
+        {
+            Ok(seen) => ((CheckStatus::Ok, "readable".to_owned()), Some(seen.rates)),
+            Err(error) => ((CheckStatus::Failing, error.to_string()), None),
+        };
+        // The authority is embedded: it can decide exactly when its store can be used.
+        let authority = match store.0 {
+            CheckStatus::Ok => (CheckStatus::Ok, "embedded".to_owned()),
+            CheckStatus::Degraded | CheckStatus::Failing => {
+                (CheckStatus::Failing, "its store cannot be used".to_owned())
+            }
+        };
+        let checks = [
+            (Check::Store, store),
+            (Check::Authority, authority),
+            (Check::StripeKey, self.stripe_key()),
+            (Check::Rates, self.rates(rates.flatten().as_ref())),
+        ];
+        ReadyView::new(
+            checks.map(|(check, (status, detail))| (check, self.view(check, status, detail))),
+        )
+    }
+
+    fn stripe_key(&self) -> (CheckStatus, String) {
+        match self.keys.state() {
+            Ok(Some(key)) => {
+                let mode = if key.livemode() { "live" } else { "test" };
+                (CheckStatus::Ok, format!("{mode} key ending in {}", key.last4()))
+            }
+            Ok(None) => {
+                let detail = "no Stripe key: set STRIPE_SECRET_KEY_FILE and restart";
+                (CheckStatus::Failing, detail.to_owned())
+            }
+            Err(fault) => (CheckStatus::Failing, fault),
+        }
+    }
+
+    /// Without rates other currencies are denied, and dollars go on: never more than degraded.
+    fn rates(&self, table: Option<&gate_money::RateTable>) -> (CheckStatus, String) {
+        let fault = self.rates_fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match (table, fault) {
+            (Some(table), None) => (CheckStatus::Ok, format!("of {}", table.date())),
+            (Some(table), Some(fault)) => {
+                (CheckStatus::Degraded, format!("of {}; {fault}", table.date()))
+            }
+            (None, fault) => {
+                let fault = fault.unwrap_or_else(|| "not fetched yet".to_owned());
+                (CheckStatus::Degraded, format!("none: only US dollars and pins count; {fault}"))
+            }
+        }
+    }
+
+    fn view(&self, check: Check, status: CheckStatus, detail: String) -> CheckView {
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = since.entry(check).or_insert((status, self.clock.now()));
+        if known.0 != status {
+            *known = (status, self.clock.now());
+        }
+        CheckView::new(status, known.1, detail)
+    }
+}

@@ -1,0 +1,142 @@
+CREATE TABLE agents (
+    id TEXT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) STRICT;
+
+CREATE TABLE agent_keys (
+    hash BLOB NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
+    agent_id TEXT NOT NULL REFERENCES agents (id),
+    place INTEGER NOT NULL,
+    hint TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    UNIQUE (agent_id, place)
+) STRICT;
+
+CREATE TABLE intents (
+    id TEXT NOT NULL PRIMARY KEY,
+    agent_id TEXT NOT NULL REFERENCES agents (id),
+    agent_name TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    holds_key INTEGER NOT NULL CHECK (holds_key IN (0, 1)),
+    keyless INTEGER NOT NULL CHECK (keyless IN (0, 1)),
+    wanted_minor INTEGER,
+    reason TEXT,
+    charge_id TEXT NOT NULL,
+    payment_intent_id TEXT,
+    amount_minor INTEGER NOT NULL CHECK (amount_minor >= 0),
+    currency TEXT NOT NULL,
+    usd_micros INTEGER CHECK (usd_micros >= 0),
+    rate_kind TEXT,
+    rate_units_per_eur TEXT,
+    rate_usd_per_eur TEXT,
+    rate_usd_per_unit TEXT,
+    rate_date TEXT,
+    livemode INTEGER NOT NULL CHECK (livemode IN (0, 1)),
+    account_id TEXT,
+    state TEXT NOT NULL,
+    denied_by TEXT,
+    reasons TEXT NOT NULL,
+    policy_version INTEGER NOT NULL,
+    approval_id TEXT,
+    refund_id TEXT,
+    refund_status TEXT,
+    refund_intent_id TEXT,
+    failure_code TEXT,
+    failure_message TEXT,
+    needs_person INTEGER NOT NULL CHECK (needs_person IN (0, 1)),
+    request_form TEXT,
+    request_account_id TEXT,
+    request_version TEXT,
+    submitted_at INTEGER,
+    attempt_id TEXT NOT NULL,
+    fence INTEGER NOT NULL,
+    lease_until INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    settled_at INTEGER
+) STRICT;
+
+CREATE UNIQUE INDEX intents_key_holder ON intents (agent_id, idempotency_key) WHERE holds_key = 1;
+CREATE INDEX intents_by_agent ON intents (agent_id, id);
+CREATE INDEX intents_by_charge ON intents (agent_id, charge_id, id);
+CREATE INDEX intents_by_key ON intents (idempotency_key, id);
+CREATE INDEX intents_by_payment_intent ON intents (agent_id, payment_intent_id, id);
+CREATE INDEX intents_by_state ON intents (state, id);
+
+CREATE TABLE approvals (
+    id TEXT NOT NULL PRIMARY KEY,
+    intent_id TEXT NOT NULL REFERENCES intents (id),
+    state TEXT NOT NULL,
+    approver TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    decided_at INTEGER,
+    decided_by TEXT,
+    note TEXT,
+    justifications TEXT NOT NULL,
+    on_approval TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE policies (
+    version INTEGER NOT NULL PRIMARY KEY,
+    text TEXT NOT NULL,
+    author TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE stops (
+    scope TEXT NOT NULL PRIMARY KEY,
+    stopped_by TEXT NOT NULL,
+    note TEXT,
+    stopped_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE users (
+    name TEXT NOT NULL PRIMARY KEY,
+    roles TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE rates (
+    date TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    units_per_eur TEXT NOT NULL,
+    PRIMARY KEY (date, currency)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE windows (
+    scope TEXT NOT NULL,
+    period TEXT NOT NULL,
+    starts_at INTEGER NOT NULL,
+    ends_at INTEGER NOT NULL,
+    spent_micros INTEGER NOT NULL CHECK (spent_micros >= 0),
+    PRIMARY KEY (scope, period, starts_at, ends_at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX windows_by_end ON windows (scope, ends_at);
+
+CREATE TABLE reservations (
+    intent_id TEXT NOT NULL REFERENCES intents (id),
+    scope TEXT NOT NULL,
+    period TEXT NOT NULL,
+    starts_at INTEGER NOT NULL,
+    ends_at INTEGER NOT NULL,
+    usd_micros INTEGER NOT NULL CHECK (usd_micros >= 0),
+    PRIMARY KEY (intent_id, scope, period, starts_at, ends_at),
+    FOREIGN KEY (scope, period, starts_at, ends_at)
+        REFERENCES windows (scope, period, starts_at, ends_at)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit (
+    n INTEGER NOT NULL PRIMARY KEY,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    details TEXT NOT NULL,
+    salt BLOB NOT NULL CHECK (length(salt) = 16),
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    hash BLOB NOT NULL CHECK (length(hash) = 32)
+) STRICT;

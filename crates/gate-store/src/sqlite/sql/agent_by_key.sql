@@ -1,0 +1,1 @@
+SELECT agent_id FROM agent_keys WHERE hash = $1;

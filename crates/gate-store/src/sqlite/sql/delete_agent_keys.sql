@@ -1,0 +1,1 @@
+DELETE FROM agent_keys WHERE agent_id = $1;

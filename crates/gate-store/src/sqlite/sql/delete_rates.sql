@@ -1,0 +1,1 @@
+DELETE FROM rates WHERE date = $1;

@@ -1,0 +1,9 @@
+SELECT intents.id FROM intents
+JOIN approvals ON approvals.id = intents.approval_id
+WHERE intents.state IN ('approved', 'pending_approval')
+    AND approvals.expires_at <= $1
+    AND (
+        intents.state = 'pending_approval'
+        OR approvals.decided_at <= $2
+    )
+ORDER BY intents.id LIMIT $3;

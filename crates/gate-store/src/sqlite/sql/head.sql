@@ -1,0 +1,1 @@
+SELECT n, hash FROM audit WHERE n = (SELECT MAX(n) FROM audit);

@@ -1,0 +1,1 @@
+INSERT INTO users (name, roles, created_at) VALUES ($1, $2, $3);

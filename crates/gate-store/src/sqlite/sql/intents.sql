@@ -1,0 +1,1 @@
+SELECT id FROM intents WHERE id < $1 ORDER BY id DESC LIMIT $2;

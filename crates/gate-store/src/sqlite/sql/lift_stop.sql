@@ -1,0 +1,1 @@
+DELETE FROM stops WHERE scope = $1;

@@ -1,0 +1,4 @@
+CREATE TABLE IF NOT EXISTS migrations (
+    number INTEGER NOT NULL PRIMARY KEY,
+    checksum TEXT NOT NULL
+) STRICT;

@@ -1,0 +1,15 @@
+INSERT INTO approvals (
+    id, intent_id, state, approver, expires_at, decided_at, decided_by, note, justifications,
+    on_approval
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (id) DO UPDATE SET
+    state = excluded.state,
+    approver = excluded.approver,
+    expires_at = excluded.expires_at,
+    decided_at = excluded.decided_at,
+    decided_by = excluded.decided_by,
+    note = excluded.note,
+    justifications = excluded.justifications,
+    on_approval = excluded.on_approval
+WHERE approvals.intent_id = excluded.intent_id;

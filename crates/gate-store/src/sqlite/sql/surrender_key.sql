@@ -1,0 +1,1 @@
+UPDATE intents SET holds_key = 0 WHERE id = $1;

@@ -1,0 +1,1 @@
+SELECT name, roles, created_at FROM users ORDER BY name;

@@ -1,0 +1,154 @@
+//! The two stores against each other: any plans, in any order, leave both in the same state.
+
+use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, UserName, Wanted};
+use gate_money::{Currency, Decimal, RateTable};
+use gate_store::{AgentRow, Due, PolicyRow, Prior, Reads, Refused, Scope, StopRow, UserRow, Write};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::world::{
+    DAY, HOUR, World, agent, agent_id, approval, at, audit, day, idempotency_key, insert,
+    intent_id, intent_with, key, of_agent, release, reserve, run, update,
+};
+
+/// A number for an intent: it says who asked, under which key, of which charge.
+fn number() -> impl Strategy<Value = u8> {
+    1_u8..7
+}
+
+fn id(n: u8) -> String {
+    format!("int_{n}")
+}
+
+fn state() -> impl Strategy<Value = State> {
+    select(vec![
+        State::PendingApproval,
+        State::Approved,
+        State::Submitted,
+        State::Settled,
+        State::Denied,
+    ])
+}
+
+fn any_intent() -> impl Strategy<Value = gate_core::Intent> {
+    let approvals = proptest::option::of((1_u8..4, 0_i64..4, any::<bool>(), any::<bool>()));
+    let facts =
+        (any::<bool>(), proptest::option::of(1_i64..3), prop_oneof![9 => Just(0), 1 => Just(1)]);
+    let times = (0_i64..4, proptest::option::of(0_i64..4), proptest::option::of(0_i64..4));
+    (number(), state(), facts, approvals, times).prop_map(|(n, state, facts, approvals, times)| {
+        let (keyless, wanted, other) = facts;
+        let (updated, lease, settled) = times;
+        let half_days = |n: i64| at(n * DAY / 2);
+        intent_with(&id(n), state, |intent| {
+            intent.agent = agent_id(n % 2 + 1 + other);
+            intent.key = idempotency_key(&format!("k{}", n / 4));
+            intent.charge = gate_core::ChargeId::parse(&format!("ch_{}", n / 3)).unwrap();
+            intent.keyless = keyless;
+            intent.wanted = wanted.map_or(Wanted::Full, Wanted::Minor);
+            intent.denied_by = (state == State::Denied).then_some(Denier::Person);
+            intent.updated_at = half_days(updated);
+            intent.lease_until = lease.map(half_days);
+            intent.settled_at = settled.map(half_days);
+            intent.approval = approvals.map(|(n, expires, decided, executes)| Approval {
+                state: if decided { ApprovalState::Approved } else { ApprovalState::Pending },
+                expires_at: half_days(expires),
+                decided_at: decided.then_some(at(HOUR)),
+                on_approval: if executes { OnApproval::Execute } else { OnApproval::Agent },
+                ..approval(&format!("apr_{n}"))
+            });
+        })
+    })
+}
+
+fn scope() -> impl Strategy<Value = Scope> {
+    select(vec![Scope::Organization, Scope::Agent(agent_id(1)), Scope::Agent(agent_id(2))])
+}
+
+fn any_write() -> impl Strategy<Value = Write> {
+    let windows = select(vec![vec![], vec![day(1, 0)], vec![day(1, 0), day(1, 1), day(2, 0)]]);
+    let micros = prop_oneof![4 => 0_i64..100, 1 => Just(i64::MAX)];
+    prop_oneof![
+        2 => (0_u8..9).prop_map(audit),
+        6 => any_intent().prop_map(insert),
+        6 => (state(), any_intent()).prop_map(|(was, intent)| update(was, intent)),
+        2 => number().prop_map(|n| Write::SurrenderKey(intent_id(&id(n)))),
+        3 => (number(), micros, windows).prop_map(|(n, micros, windows)| reserve(&id(n), micros, windows)),
+        3 => number().prop_map(|n| release(&id(n))),
+        1 => (1_u64..4).prop_map(|version| Write::InsertPolicy(PolicyRow {
+            version,
+            text: "{}".to_owned(),
+            author: "user:ada".to_owned(),
+            created_at: at(0),
+        })),
+        1 => scope().prop_map(|scope| Write::PutStop(StopRow {
+            scope,
+            by: "user:ada".to_owned(),
+            note: None,
+            at: at(0),
+        })),
+        1 => scope().prop_map(Write::LiftStop),
+        1 => (1_u8..4, 1_u8..4, 1_u8..5).prop_map(|(n, name, hash)| Write::PutAgent(AgentRow {
+            name: agent(name).name,
+            keys: vec![key(hash)],
+            ..agent(n)
+        })),
+        1 => (1_u8..4).prop_map(|n| Write::PutRates(
+            RateTable::new(&format!("2026-10-0{n}"), [(Currency::USD, Decimal::from(n))]).unwrap()
+        )),
+        1 => select(vec!["ada", "bob"]).prop_map(|name| Write::InsertUser(UserRow {
+            name: UserName::parse(name).unwrap(),
+            roles: vec!["owner".to_owned()],
+            created_at: at(0),
+        })),
+    ]
+}
+
+/// Reads that look intents up by what they are.
+fn look_ups() -> Vec<Reads> {
+    let mut all = Vec::new();
+    for due in [Due::Approved, Due::Expired, Due::Submitted, Due::One(intent_id("int_1"))] {
+        all.push(Reads { due: Some((due, 3)), ..Reads::default() });
+    }
+    for (wanted, minor) in [(Wanted::Full, None), (Wanted::Minor(1), Some(1000))] {
+        for target in ["ch_0", "ch_1", "pi_1"] {
+            let (target, since) = (Target::parse(target).unwrap(), at(DAY));
+            let refused = Refused { target: target.clone(), wanted, minor, since };
+            let prior = Prior::Keyless { target, wanted, settled_since: since };
+            all.push(Reads { prior: Some(prior), refused: Some(refused), ..of_agent(1) });
+        }
+    }
+    for key in ["k0", "k1", "k2"] {
+        all.push(Reads { prior: Some(Prior::Key(idempotency_key(key))), ..of_agent(2) });
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+    #[test]
+    fn both_stores_do_the_same(
+        plans in proptest::collection::vec(proptest::collection::vec(any_write(), 0..5), 1..25),
+        now in 0_i64..4,
+    ) {
+        run(async {
+            let memory = World::memory().with_agents().await;
+            let sqlite = World::sqlite().with_agents().await;
+            for world in [&memory, &sqlite] {
+                world.clock.set(at(now * DAY / 2));
+            }
+            for plan in plans {
+                let (found, expected) =
+                    (sqlite.try_write(plan.clone()).await, memory.try_write(plan.clone()).await);
+                assert_eq!(found.is_ok(), expected.is_ok(), "{plan:?}: {found:?}, {expected:?}");
+                assert_eq!(sqlite.everything().await, memory.everything().await, "{plan:?}");
+            }
+            assert_eq!(sqlite.store.commits(), memory.store.commits());
+            for reads in look_ups() {
+                let (found, expected) =
+                    (sqlite.read(reads.clone()).await, memory.read(reads.clone()).await);
+                assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{reads:?}");
+            }
+        });
+    }
+}

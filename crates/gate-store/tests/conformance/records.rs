@@ -1,0 +1,150 @@
+//! Agents, policies, stops, rates and people.
+
+use gate_core::{State, UserName};
+use gate_money::{Currency, RateTable, parse_figure};
+use gate_store::{
+    AgentBy, AgentRow, IntentBy, KeyHash, KeyRow, PolicyRow, Reads, Scope, StopRow, UserRow, Write,
+};
+
+use crate::world::{
+    World, agent, agent_id, at, cell, insert, intent_id, intent_with, key, of_agent,
+};
+
+pub(crate) async fn agents_are_found_by_key_name_id_and_intent(world: World) {
+    let world = world.with_agents().await;
+    let changed = AgentRow {
+        revoked_at: Some(at(5)),
+        // Key 1 is gone; the others keep their order.
+        keys: vec![key(9), KeyRow { expires_at: Some(at(4)), ..key(8) }],
+        ..agent(1)
+    };
+    let of_two = intent_with("int_1", State::Denied, |intent| intent.agent = agent_id(2));
+    world.write(vec![Write::PutAgent(changed.clone()), insert(of_two)]).await;
+    let (first, second) = (Some(&changed), Some(agent(2)));
+    let name = |text: &str| AgentBy::Name(text.to_owned());
+    let table = [
+        (name("bot-1"), first),
+        (name("agt_1"), first),
+        (name("bot-2"), second.as_ref()),
+        (name("BOT-1"), None),
+        (name("' OR 1=1 --"), None),
+        (AgentBy::Key(KeyHash([9; 32])), first),
+        (AgentBy::Key(KeyHash([8; 32])), first),
+        (AgentBy::Key(KeyHash([1; 32])), None),
+        (AgentBy::Key(KeyHash([2; 32])), second.as_ref()),
+        (AgentBy::OfIntent, second.as_ref()),
+    ];
+    for (by, expected) in table {
+        let reads = Reads {
+            agent: Some(by.clone()),
+            intent: Some(IntentBy::Id(intent_id("int_1"))),
+            ..Reads::default()
+        };
+        assert_eq!(world.read(reads).await.agent.as_ref(), expected, "{by:?}");
+    }
+    let alone = Reads { agent: Some(AgentBy::OfIntent), ..Reads::default() };
+    assert!(world.read(alone).await.agent.is_none(), "no intent was read");
+    let listed = world.read(Reads { agents: true, ..Reads::default() }).await.agents;
+    assert_eq!(listed, [changed, agent(2)]);
+}
+
+pub(crate) async fn names_and_keys_belong_to_one_agent(world: World) {
+    let world = world.with_agents().await;
+    let named = |n: u8, name: &str| AgentRow {
+        name: gate_core::AgentName::parse(name).unwrap(),
+        ..agent(n)
+    };
+    let table = [
+        ("a new name", named(1, "zoe"), "done"),
+        ("the other's name", named(2, "zoe"), "conflict"),
+        ("a third with it", named(3, "zoe"), "conflict"),
+        ("a third with the other's key", AgentRow { keys: vec![key(2)], ..agent(3) }, "conflict"),
+        ("a third without a key", AgentRow { keys: vec![], ..agent(3) }, "done"),
+        ("it again", AgentRow { keys: vec![], ..agent(3) }, "done"),
+    ];
+    for (name, row, expected) in table {
+        assert_eq!(cell(world.try_write(vec![Write::PutAgent(row)]).await), expected, "{name}");
+    }
+    let listed = world.read(Reads { agents: true, ..Reads::default() }).await.agents;
+    let names: Vec<&str> = listed.iter().map(|agent| agent.name.as_str()).collect();
+    assert_eq!(names, ["bot-2", "bot-3", "zoe"], "by name");
+}
+
+pub(crate) async fn policies_count_up_one_by_one(world: World) {
+    let policy = |version: u64| PolicyRow {
+        version,
+        text: format!("{{\"version\":{version}}}"),
+        author: "user:ada".to_owned(),
+        created_at: at(7),
+    };
+    let asked = Reads { policy: true, ..Reads::default() };
+    assert_eq!(world.read(asked.clone()).await.policy, None);
+    for (versions, expected, in_force) in [
+        (vec![2], "conflict", None),
+        (vec![0], "conflict", None),
+        (vec![1], "done", Some(1)),
+        (vec![1], "conflict", Some(1)),
+        (vec![3], "conflict", Some(1)),
+        (vec![2, 3], "done", Some(3)),
+        (vec![4, 4], "conflict", Some(3)),
+    ] {
+        let writes = versions.iter().map(|n| Write::InsertPolicy(policy(*n))).collect();
+        assert_eq!(cell(world.try_write(writes).await), expected, "{versions:?}");
+        let found = world.read(asked.clone()).await.policy;
+        assert_eq!(found, in_force.map(policy), "{versions:?}");
+    }
+    assert_eq!(world.read(of_agent(1)).await.policy, None, "not asked for");
+}
+
+pub(crate) async fn stops_are_put_replaced_and_lifted(world: World) {
+    let stop = |scope: Scope, note: Option<&str>| StopRow {
+        scope,
+        by: "user:ada".to_owned(),
+        note: note.map(str::to_owned),
+        at: at(3),
+    };
+    let (one, all) = (Scope::Agent(agent_id(1)), Scope::Organization);
+    let asked = Reads { policy: true, ..Reads::default() };
+    let both = [stop(one.clone(), None), stop(all.clone(), Some("storm"))];
+    world.write(vec![Write::PutStop(both[1].clone()), Write::PutStop(both[0].clone())]).await;
+    assert_eq!(world.read(asked.clone()).await.stops, both);
+    let calm = stop(all.clone(), Some("calm"));
+    world.write(vec![Write::PutStop(calm.clone()), Write::LiftStop(one.clone())]).await;
+    assert_eq!(world.read(asked.clone()).await.stops, [calm]);
+    world.write(vec![Write::LiftStop(one), Write::LiftStop(all)]).await;
+    assert_eq!(world.read(asked).await.stops, []);
+}
+
+pub(crate) async fn rates_are_those_of_the_newest_day(world: World) {
+    let rates = |date: &str, dollars: &str| {
+        let row = |code: &str, text| (Currency::parse(code).unwrap(), parse_figure(text).unwrap());
+        RateTable::new(date, [row("USD", dollars), row("JPY", "175.680")]).unwrap()
+    };
+    let asked = Reads { rates: true, ..Reads::default() };
+    assert_eq!(world.read(asked.clone()).await.rates, None);
+    for (date, dollars, in_use) in [
+        ("2026-10-29", "1.10", ("2026-10-29", "1.10")),
+        ("2026-10-30", "1.1172", ("2026-10-30", "1.1172")),
+        ("2026-10-28", "1.09", ("2026-10-30", "1.1172")),
+        ("2026-10-30", "1.20", ("2026-10-30", "1.20")),
+    ] {
+        world.write(vec![Write::PutRates(rates(date, dollars))]).await;
+        let found = world.read(asked.clone()).await.rates;
+        let expected = Some(rates(in_use.0, in_use.1));
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{date}");
+    }
+}
+
+pub(crate) async fn users_are_listed_by_name_and_added_once(world: World) {
+    let user = |name: &str, roles: &[&str]| UserRow {
+        name: UserName::parse(name).unwrap(),
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        created_at: at(2),
+    };
+    let (ada, bob) = (user("ada", &["owner", "kassenwart \"1\""]), user("bob", &[]));
+    world.write(vec![Write::InsertUser(bob.clone()), Write::InsertUser(ada.clone())]).await;
+    let again = world.try_write(vec![Write::InsertUser(user("ada", &["viewer"]))]).await;
+    assert_eq!(cell(again), "conflict");
+    let listed = world.read(Reads { users: true, ..Reads::default() }).await.users;
+    assert_eq!(listed, [ada, bob]);
+}

@@ -1,0 +1,228 @@
+//! Work that is due, and spend in its windows.
+
+use gate_core::{Approval, Intent, OnApproval, State, Timestamp};
+use gate_store::{Due, Reads, Scope, SpendWindow, Write};
+
+use crate::world::{
+    DAY, HOUR, World, approval, at, cell, day, ids, insert, intent_id, intent_with, of_agent,
+    release, reserve, update,
+};
+
+async fn due(world: &World, due: Due, limit: u16) -> String {
+    let reads = Reads { due: Some((due, limit)), ..Reads::default() };
+    ids(&world.read(reads).await.intents)
+}
+
+type Change = fn(&mut Intent, &mut Approval);
+
+/// An intent with an approval that was given at the beginning and expires an hour later.
+fn approved(id: &str, state: State, change: Change) -> Intent {
+    intent_with(id, state, |intent| {
+        let decided_at = (state != State::PendingApproval).then_some(at(0));
+        let mut approval = Approval { decided_at, ..approval(&format!("apr_{id}")) };
+        change(intent, &mut approval);
+        intent.approval = Some(approval);
+    })
+}
+
+/// A name, an intent by its state and more, and when it is due.
+type Row<'a> = (&'a str, State, Change, &'a [(Timestamp, bool)]);
+
+/// Inserts each row's intent alone, and holds when it is due against the row.
+async fn hold(world: World, asked: fn(&str) -> Due, table: &[Row<'_>]) {
+    let world = world.with_agents().await;
+    for (n, (name, state, change, expected)) in table.iter().enumerate() {
+        let id = format!("int_{n}");
+        world.clock.set(at(0));
+        world.write(vec![insert(approved(&id, *state, *change))]).await;
+        for (now, expected) in *expected {
+            world.clock.set(*now);
+            let found = due(&world, asked(&id), 9).await;
+            assert_eq!(found, if *expected { id.as_str() } else { "" }, "{name} at {now:?}");
+        }
+        let gone = intent_with(&id, State::Canceled, |_| {});
+        world.write(vec![update(*state, gone)]).await;
+    }
+}
+
+const UNCHANGED: Change = |_, _| {};
+const LEASED: Change = |intent, _| intent.lease_until = Some(at(10));
+
+pub(crate) async fn approved_work_is_due_while_it_is_usable(world: World) {
+    let days: Change = |_, approval| approval.expires_at = at(3 * DAY);
+    let undecided: Change = |_, approval| approval.decided_at = None;
+    let agents: Change = |_, approval| approval.on_approval = OnApproval::Agent;
+    hold(
+        world,
+        |_| Due::Approved,
+        &[
+            ("a day", State::Approved, UNCHANGED, &[(at(DAY - 1), true), (at(DAY), false)]),
+            ("days", State::Approved, days, &[(at(3 * DAY - 1), true), (at(3 * DAY), false)]),
+            ("odd", State::Approved, undecided, &[(at(HOUR - 1), true), (at(HOUR), false)]),
+            ("leased", State::Approved, LEASED, &[(at(9), false), (at(10), true)]),
+            ("the agent's", State::Approved, agents, &[(at(0), false)]),
+            ("pending", State::PendingApproval, UNCHANGED, &[(at(0), false)]),
+            ("submitted", State::Submitted, UNCHANGED, &[(at(0), false)]),
+        ],
+    )
+    .await;
+}
+
+pub(crate) async fn what_is_not_decided_or_used_in_time_expires(world: World) {
+    let days: Change = |_, approval| approval.expires_at = at(3 * DAY);
+    let undecided: Change = |_, approval| approval.decided_at = None;
+    let agents: Change = |_, approval| approval.on_approval = OnApproval::Agent;
+    let early: Change = |_, approval| approval.decided_at = Some(at(-DAY));
+    hold(
+        world,
+        |_| Due::Expired,
+        &[
+            ("hour", State::PendingApproval, UNCHANGED, &[(at(HOUR - 1), false), (at(HOUR), true)]),
+            ("leased", State::PendingApproval, LEASED, &[(at(HOUR), true)]),
+            ("a day", State::Approved, UNCHANGED, &[(at(DAY - 1), false), (at(DAY), true)]),
+            ("days", State::Approved, days, &[(at(3 * DAY - 1), false), (at(3 * DAY), true)]),
+            ("early", State::Approved, early, &[(at(HOUR - 1), false), (at(HOUR), true)]),
+            ("odd", State::Approved, undecided, &[(at(HOUR - 1), false), (at(HOUR), true)]),
+            ("the agent's", State::Approved, agents, &[(at(DAY - 1), false), (at(DAY), true)]),
+            ("submitted", State::Submitted, UNCHANGED, &[(at(9 * DAY), false)]),
+            ("denied", State::Denied, UNCHANGED, &[(at(9 * DAY), false)]),
+        ],
+    )
+    .await;
+}
+
+pub(crate) async fn submitted_work_is_due_when_its_lease_ends(world: World) {
+    hold(
+        world,
+        |_| Due::Submitted,
+        &[
+            ("free", State::Submitted, UNCHANGED, &[(at(0), true), (at(99 * DAY), true)]),
+            ("leased", State::Submitted, LEASED, &[(at(9), false), (at(10), true)]),
+            ("approved", State::Approved, UNCHANGED, &[(at(0), false)]),
+            ("settled", State::Settled, UNCHANGED, &[(at(0), false)]),
+        ],
+    )
+    .await;
+}
+
+pub(crate) async fn one_intent_is_due_when_nobody_holds_it(world: World) {
+    hold(
+        world,
+        |id| Due::One(intent_id(id)),
+        &[
+            ("submitted", State::Submitted, UNCHANGED, &[(at(0), true)]),
+            ("approved", State::Approved, UNCHANGED, &[(at(0), true)]),
+            ("leased", State::Submitted, LEASED, &[(at(9), false), (at(10), true)]),
+            ("pending", State::PendingApproval, UNCHANGED, &[(at(0), false)]),
+            ("stopped", State::NotExecuted, UNCHANGED, &[(at(0), false)]),
+        ],
+    )
+    .await;
+}
+
+pub(crate) async fn work_is_handed_out_oldest_first_up_to_the_limit(world: World) {
+    let world = world.with_agents().await;
+    let made = |id, state| insert(approved(id, state, UNCHANGED));
+    let submitted = ["int_3", "int_1", "int_2"].map(|id| made(id, State::Submitted));
+    let pending = ["int_6", "int_4", "int_5"].map(|id| made(id, State::Approved));
+    world.write(submitted.into_iter().chain(pending).collect()).await;
+    for (asked, limit, expected) in [
+        (Due::Submitted, 9, "int_1 int_2 int_3"),
+        (Due::Submitted, 2, "int_1 int_2"),
+        (Due::Submitted, 0, ""),
+        (Due::Approved, 2, "int_4 int_5"),
+        (Due::Expired, 9, ""),
+        (Due::One(intent_id("int_3")), 0, ""),
+        (Due::One(intent_id("int_3")), 1, "int_3"),
+    ] {
+        let name = format!("{asked:?}");
+        assert_eq!(due(&world, asked, limit).await, expected, "{name}, at most {limit}");
+    }
+    world.clock.set(at(DAY));
+    assert_eq!(due(&world, Due::Expired, 2).await, "int_4 int_5");
+}
+
+/// What `agent` spent in open windows, each as `period:micros`.
+async fn spent(world: &World, agent: u8) -> String {
+    let seen = world.read(Reads { policy: true, ..of_agent(agent) }).await;
+    let spent = seen.spent.iter();
+    let cells: Vec<String> =
+        spent.map(|s| format!("{}:{}", s.window.period, s.usd.micros())).collect();
+    cells.join(" ")
+}
+
+pub(crate) async fn spend_counts_in_open_windows(world: World) {
+    let world = world.with_agents().await;
+    let all = SpendWindow { scope: Scope::Organization, ..day(1, 0) };
+    let week = SpendWindow { period: "week".to_owned(), ends_at: at(7 * DAY), ..day(1, 0) };
+    for id in ["int_1", "int_2", "int_3"] {
+        world.write(vec![insert(intent_with(id, State::Submitted, |_| {}))]).await;
+    }
+    world
+        .write(vec![
+            reserve("int_1", 5, vec![day(1, 0), week.clone(), all]),
+            reserve("int_2", 7, vec![day(1, 0), day(2, 0)]),
+            reserve("int_3", 11, vec![day(1, 1), week]),
+        ])
+        .await;
+    for (now, agent, expected) in [
+        (at(-1), 1, ""),
+        (at(0), 1, "day:12 week:16"),
+        (at(DAY - 1), 1, "day:12 week:16"),
+        (at(DAY), 1, "day:11 week:16"),
+        (at(2 * DAY - 1), 1, "day:11 week:16"),
+        (at(2 * DAY), 1, "week:16"),
+        (at(7 * DAY), 1, ""),
+        (at(0), 2, "day:7"),
+        (at(0), 3, ""),
+    ] {
+        world.clock.set(now);
+        assert_eq!(spent(&world, agent).await, expected, "agent {agent} at {now:?}");
+    }
+    world.clock.set(at(0));
+    assert!(world.read(of_agent(1)).await.spent.is_empty(), "not asked for");
+}
+
+pub(crate) async fn spend_is_given_back_once_to_where_it_was_reserved(world: World) {
+    let world = world.with_agents().await;
+    for id in ["int_1", "int_2"] {
+        world.write(vec![insert(intent_with(id, State::Submitted, |_| {}))]).await;
+    }
+    // The same day in another time zone is another window.
+    let moved = SpendWindow { starts_at: at(HOUR), ends_at: at(DAY + HOUR), ..day(1, 0) };
+    let table: [(&str, Vec<Write>, &str, &str); 10] = [
+        // writes                                                            found       left
+        ("first", vec![reserve("int_1", 5, vec![day(1, 0)])], "done", "day:5"),
+        ("again", vec![reserve("int_1", 5, vec![day(1, 0)])], "conflict", "day:5"),
+        ("elsewhere", vec![reserve("int_1", 5, vec![moved.clone()])], "conflict", "day:5"),
+        ("second", vec![reserve("int_2", 7, vec![moved.clone()])], "done", "day:5 day:7"),
+        ("back", vec![release("int_1")], "done", "day:0 day:7"),
+        ("back again", vec![release("int_1"), release("int_none")], "done", "day:0 day:7"),
+        ("once more", vec![reserve("int_1", 2, vec![moved])], "done", "day:0 day:9"),
+        ("nowhere", vec![release("int_1"), reserve("int_1", 2, vec![])], "done", "day:0 day:7"),
+        ("here", vec![reserve("int_1", 3, vec![day(1, 0)])], "done", "day:3 day:7"),
+        ("no intent", vec![reserve("int_3", 3, vec![day(1, 0)])], "conflict", "day:3 day:7"),
+    ];
+    world.clock.set(at(2 * HOUR));
+    for (name, writes, expected, left) in table {
+        assert_eq!(cell(world.try_write(writes).await), expected, "{name}");
+        assert_eq!(spent(&world, 1).await, left, "{name}");
+    }
+}
+
+pub(crate) async fn spend_neither_overflows_nor_falls_below_nothing(world: World) {
+    let world = world.with_agents().await;
+    for id in ["int_1", "int_2", "int_3"] {
+        world.write(vec![insert(intent_with(id, State::Submitted, |_| {}))]).await;
+    }
+    world.write(vec![reserve("int_1", i64::MAX - 1, vec![day(1, 0)])]).await;
+    let before = world.everything().await;
+    let over = vec![
+        reserve("int_2", 1, vec![day(1, 0), day(2, 0)]),
+        reserve("int_3", 1, vec![day(1, 1), day(1, 0)]),
+    ];
+    assert_eq!(cell(world.try_write(over).await), "corrupt");
+    assert_eq!(world.everything().await, before);
+    world.write(vec![release("int_1"), release("int_2")]).await;
+    assert_eq!(spent(&world, 1).await, "day:0");
+}
