@@ -19,51 +19,27 @@ struct Step {
 
 /// The cheap ones first.
 const STEPS: [Step; 10] = [
-    Step {
-        name: "tools",
-        run: tools::run,
-        remedy: None,
-    },
+    Step { name: "tools", run: tools::run, remedy: None },
     Step {
         name: "fmt",
         run: |workspace| workspace::run(&mut workspace.cargo(&["fmt", "--all", "--check"])),
         remedy: Some("run `cargo fmt --all`"),
     },
-    Step {
-        name: "tidy",
-        run: tidy::run,
-        remedy: None,
-    },
-    Step {
-        name: "imports",
-        run: imports::run,
-        remedy: None,
-    },
+    Step { name: "tidy", run: tidy::run, remedy: None },
+    Step { name: "imports", run: imports::run, remedy: None },
     Step {
         name: "clippy",
         run: clippy,
         remedy: Some("change the lines above; an `#[allow]` needs a reason that holds"),
     },
-    Step {
-        name: "docs",
-        run: docs,
-        remedy: Some("repair the links and comments above"),
-    },
+    Step { name: "docs", run: docs, remedy: Some("repair the links and comments above") },
     Step {
         name: "tests",
         run: |workspace| workspace::run(&mut workspace.cargo(&["test", "--workspace", "--locked"])),
         remedy: Some("run the failed test alone: cargo test -p <crate> <name>"),
     },
-    Step {
-        name: "generated",
-        run: generate::check,
-        remedy: None,
-    },
-    Step {
-        name: "contract",
-        run: contract::run,
-        remedy: None,
-    },
+    Step { name: "generated", run: generate::check, remedy: None },
+    Step { name: "contract", run: contract::run, remedy: None },
     Step {
         name: "demo",
         run: demo,
@@ -105,10 +81,7 @@ pub(crate) fn run(workspace: &Workspace, selection: &[&str]) -> Outcome {
     failure.map_or(Ok(()), Err)
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the time that a step takes is for people to read"
-)]
+#[allow(clippy::disallowed_methods, reason = "the time that a step takes is for people to read")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -127,11 +100,7 @@ fn selected(selection: &[&str]) -> Outcome<&'static [Step]> {
     };
     let from = STEPS.iter().position(|step| step.name == *name);
     let rest = from.and_then(|from| STEPS.get(from..));
-    let steps = if is_only {
-        rest.and_then(|rest| rest.get(..1))
-    } else {
-        rest
-    };
+    let steps = if is_only { rest.and_then(|rest| rest.get(..1)) } else { rest };
     steps.ok_or_else(|| {
         Fault::new(
             format!("ci has no step `{name}`"),
@@ -141,26 +110,12 @@ fn selected(selection: &[&str]) -> Outcome<&'static [Step]> {
 }
 
 fn clippy(workspace: &Workspace) -> Outcome {
-    let clippy = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     workspace::run(&mut workspace.cargo(&clippy))
 }
 
 fn docs(workspace: &Workspace) -> Outcome {
-    let doc = [
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--locked",
-        "--document-private-items",
-    ];
+    let doc = ["doc", "--workspace", "--no-deps", "--locked", "--document-private-items"];
     workspace::run(workspace.cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
@@ -188,10 +143,7 @@ mod tests {
         ];
         for (selection, count, said) in table {
             let (found, first) = match selected(selection) {
-                Ok(steps) => (
-                    steps.len(),
-                    steps.first().map_or("", |step| step.name).to_owned(),
-                ),
+                Ok(steps) => (steps.len(), steps.first().map_or("", |step| step.name).to_owned()),
                 Err(fault) => (0, fault.to_string()),
             };
             assert_eq!(found, count, "{selection:?}");

@@ -35,9 +35,7 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
 fn environment(workspace: &Workspace) -> Outcome<PathBuf> {
     let mut hasher = DefaultHasher::new();
     workspace.read(REQUIREMENTS)?.hash(&mut hasher);
-    let folder = workspace
-        .target()?
-        .join(format!("contract-venv-{:016x}", hasher.finish()));
+    let folder = workspace.target()?.join(format!("contract-venv-{:016x}", hasher.finish()));
     let python = folder.join("bin").join("python");
     // Written last: a half-made environment is made again.
     let complete = folder.join("complete");
@@ -45,14 +43,7 @@ fn environment(workspace: &Workspace) -> Outcome<PathBuf> {
         let venv = ["-m", "venv", "--clear"];
         workspace::run(workspace.command("python3").args(venv).arg(&folder))
             .map_err(|fault| fault.or("run `cargo xtask install-tools` and try again"))?;
-        let install = [
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--no-input",
-            "-r",
-        ];
+        let install = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-r"];
         workspace::run(workspace.command(&python).args(install).arg(REQUIREMENTS))
             .map_err(|fault| fault.or("see that the package index can be reached, try again"))?;
         fs::write(&complete, "").map_err(|error| Fault::io("cannot finish the venv", &error))?;
@@ -62,14 +53,7 @@ fn environment(workspace: &Workspace) -> Outcome<PathBuf> {
 
 /// Builds the product and says where its binary is.
 fn product(workspace: &Workspace) -> Outcome<PathBuf> {
-    let build = [
-        "build",
-        "--locked",
-        "--package",
-        "gate-server",
-        "--bin",
-        "action-gateway",
-    ];
+    let build = ["build", "--locked", "--package", "gate-server", "--bin", "action-gateway"];
     let mut command = workspace.cargo(&build);
     let messages = workspace::capture(command.arg("--message-format=json-render-diagnostics"))?;
     let messages = String::from_utf8_lossy(&messages);
@@ -78,10 +62,7 @@ fn product(workspace: &Workspace) -> Outcome<PathBuf> {
         message.get("executable")?.as_str().map(PathBuf::from)
     });
     binaries.next_back().ok_or_else(|| {
-        Fault::new(
-            "cargo built no `action-gateway`",
-            "give gate-server its binary back",
-        )
+        Fault::new("cargo built no `action-gateway`", "give gate-server its binary back")
     })
 }
 
@@ -94,16 +75,11 @@ struct Sandbox {
 impl Sandbox {
     fn start(workspace: &Workspace, product: &Path) -> Outcome<Self> {
         let mut command = workspace.command(product);
-        command
-            .args(["stripe-sandbox", "--port", "0"])
-            .stdout(Stdio::piped());
+        command.args(["stripe-sandbox", "--port", "0"]).stdout(Stdio::piped());
         let child = command
             .spawn()
             .map_err(|error| Fault::io(&format!("cannot start {}", product.display()), &error))?;
-        let mut sandbox = Self {
-            child,
-            url: String::new(),
-        };
+        let mut sandbox = Self { child, url: String::new() };
         sandbox.url = sandbox.address()?;
         println!("sandbox at {}", sandbox.url);
         Ok(sandbox)
@@ -120,9 +96,7 @@ impl Sandbox {
                 }
             });
         }
-        let line = heard
-            .recv_timeout(Duration::from_secs(START_SECS_MAX))
-            .unwrap_or_default();
+        let line = heard.recv_timeout(Duration::from_secs(START_SECS_MAX)).unwrap_or_default();
         address(&line).map(str::to_owned).ok_or_else(|| {
             Fault::new(
                 format!("the sandbox's first line was `{line}`, not `{LISTENING}http://…`"),
@@ -141,9 +115,7 @@ impl Drop for Sandbox {
 }
 
 fn address(line: &str) -> Option<&str> {
-    line.trim_end()
-        .strip_prefix(LISTENING)
-        .filter(|url| url.starts_with("http://"))
+    line.trim_end().strip_prefix(LISTENING).filter(|url| url.starts_with("http://"))
 }
 
 #[cfg(test)]
@@ -153,10 +125,7 @@ mod tests {
     #[test]
     fn the_address_is_read() {
         let table = [
-            (
-                "listening on http://127.0.0.1:4000\n",
-                Some("http://127.0.0.1:4000"),
-            ),
+            ("listening on http://127.0.0.1:4000\n", Some("http://127.0.0.1:4000")),
             ("listening on 127.0.0.1:4000", None),
             ("error: port taken", None),
             ("", None),

@@ -15,26 +15,17 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            remedy: remedy.into(),
-        }
+        Self { what: what.into(), remedy: remedy.into() }
     }
 
     /// A file or program that could not be used, in the operating system's words.
     pub(crate) fn io(doing: &str, error: &std::io::Error) -> Self {
-        Self::new(
-            format!("{doing}: {error}"),
-            "make it available to this user and try again",
-        )
+        Self::new(format!("{doing}: {error}"), "make it available to this user and try again")
     }
 
     /// The same fault with advice from somebody who knows more.
     pub(crate) fn or(self, remedy: &str) -> Self {
-        Self {
-            remedy: remedy.to_owned(),
-            ..self
-        }
+        Self { remedy: remedy.to_owned(), ..self }
     }
 
     /// Fails with every line of `findings`, or passes when there are none.
@@ -43,10 +34,7 @@ impl Fault {
             return Ok(());
         }
         let count = findings.len();
-        Err(Self::new(
-            format!("{}\n{count} found", findings.join("\n")),
-            remedy,
-        ))
+        Err(Self::new(format!("{}\n{count} found", findings.join("\n")), remedy))
     }
 }
 

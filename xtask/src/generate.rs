@@ -36,11 +36,8 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let mut findings = Vec::new();
     for (page, file) in FILES {
         let fresh = print(workspace, page)?;
-        let kept = if workspace.path(file).exists() {
-            workspace.read(file)?
-        } else {
-            String::new()
-        };
+        let kept =
+            if workspace.path(file).exists() { workspace.read(file)? } else { String::new() };
         findings
             .extend(difference(&kept, &fresh).map(|line| format!("{file}:{line}: out of date")));
     }
@@ -50,24 +47,12 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
 }
 
 fn print(workspace: &Workspace, page: &str) -> Outcome<String> {
-    let product = [
-        "run",
-        "--quiet",
-        "--locked",
-        "--package",
-        "gate-server",
-        "--",
-    ];
+    let product = ["run", "--quiet", "--locked", "--package", "gate-server", "--"];
     let mut command = workspace.cargo(&product);
     let bytes = workspace::capture(command.args(["print", page]))?;
-    let text = String::from_utf8(bytes)
-        .ok()
-        .filter(|text| !text.is_empty());
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.is_empty());
     text.ok_or_else(|| {
-        Fault::new(
-            format!("`print {page}` wrote no text"),
-            "repair the product's `print`",
-        )
+        Fault::new(format!("`print {page}` wrote no text"), "repair the product's `print`")
     })
 }
 
@@ -76,11 +61,7 @@ fn difference(kept: &str, fresh: &str) -> Option<usize> {
     if kept == fresh {
         return None;
     }
-    let same = kept
-        .lines()
-        .zip(fresh.lines())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let same = kept.lines().zip(fresh.lines()).take_while(|(a, b)| a == b).count();
     Some(same.saturating_add(1))
 }
 

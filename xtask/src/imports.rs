@@ -29,16 +29,9 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
     )?;
 
     let absent = rules::absent(&graph);
-    println!(
-        "imports: {} rules hold for {} crates",
-        rules::TABLE.len(),
-        graph.members().count()
-    );
+    println!("imports: {} rules hold for {} crates", rules::TABLE.len(), graph.members().count());
     if !absent.is_empty() {
-        println!(
-            "imports: no such crate in the workspace: {}",
-            absent.join(", ")
-        );
+        println!("imports: no such crate in the workspace: {}", absent.join(", "));
     }
     Ok(())
 }

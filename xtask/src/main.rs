@@ -2,10 +2,7 @@
 //!
 //! Whatever is checked before a change is accepted is checked here, so that the same command
 //! gives the same answer on a laptop and in CI. Every failure says what to do next.
-#![allow(
-    clippy::print_stdout,
-    reason = "a command line talks to whoever typed it"
-)]
+#![allow(clippy::print_stdout, reason = "a command line talks to whoever typed it")]
 
 mod ci;
 mod contract;

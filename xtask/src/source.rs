@@ -23,11 +23,7 @@ pub(crate) fn lines<'a>(path: &str, body: &'a str) -> Vec<(usize, &'a str, Part)
     for (line, number) in body.lines().zip(1..) {
         let code = line.trim_start();
         let indent = line.strip_suffix(code).unwrap_or_default();
-        let mut part = if all_test || closing.is_some() {
-            Part::Test
-        } else {
-            Part::Product
-        };
+        let mut part = if all_test || closing.is_some() { Part::Test } else { Part::Product };
         if closing.as_deref() == Some(line) {
             closing = None;
         } else if closing.is_none() && code.starts_with("#[cfg(test)]") {
@@ -73,17 +69,8 @@ product
             .map(|(number, _, _)| number)
             .collect();
         assert_eq!(test_lines, [5, 6, 7, 8]);
-        for path in [
-            "tests/main.rs",
-            "crates/a/tests/b.rs",
-            "crates/a/src/b/tests.rs",
-        ] {
-            assert!(
-                lines(path, "x\n")
-                    .iter()
-                    .all(|(_, _, part)| *part == Part::Test),
-                "{path}"
-            );
+        for path in ["tests/main.rs", "crates/a/tests/b.rs", "crates/a/src/b/tests.rs"] {
+            assert!(lines(path, "x\n").iter().all(|(_, _, part)| *part == Part::Test), "{path}");
         }
     }
 }

@@ -55,16 +55,10 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
     for text in texts.iter().filter(|text| is_rust(&text.path)) {
         let lines = text.body.lines().count();
         if lines > FILE_LINES_REMARKED {
-            println!(
-                "tidy: {} has {lines} lines: does it hold two ideas?",
-                text.path
-            );
+            println!("tidy: {} has {lines} lines: does it hold two ideas?", text.path);
         }
     }
-    Fault::unless_empty(
-        &findings,
-        "change these lines; the rules are in CONTRIBUTING.md",
-    )?;
+    Fault::unless_empty(&findings, "change these lines; the rules are in CONTRIBUTING.md")?;
     println!("tidy: {} files", texts.len());
     Ok(())
 }
@@ -78,9 +72,7 @@ fn broken(text: &Text) -> Vec<String> {
     let Text { path, body } = text;
     let mut broken = Vec::new();
     if is_rust(path) && !body.starts_with("//!") {
-        broken.push(format!(
-            "{path}:1: open with `//!`: what the module is for and promises"
-        ));
+        broken.push(format!("{path}:1: open with `//!`: what the module is for and promises"));
     }
     let is_written = WRITTEN.iter().any(|end| path.ends_with(end));
     if is_written && !body.is_empty() && !body.ends_with('\n') {
@@ -104,9 +96,7 @@ fn broken(text: &Text) -> Vec<String> {
             say("write spaces instead of tabs");
         }
         if is_rust(path) && table.is_none() && line.chars().count() > LINE_CHARS_MAX {
-            say(&format!(
-                "break the line: {LINE_CHARS_MAX} characters are enough"
-            ));
+            say(&format!("break the line: {LINE_CHARS_MAX} characters are enough"));
         }
         for (sign, scope, remedy) in BANNED {
             if scope.holds(sign, path, line, part) {
@@ -168,16 +158,10 @@ mod tests {
             ("README.md",           concat!("https://example.com/ho", "me/page\n"),         ""),
         ];
         for (path, body, said) in table {
-            let found = broken(&Text {
-                path: path.to_owned(),
-                body: body.to_owned(),
-            });
+            let found = broken(&Text { path: path.to_owned(), body: body.to_owned() });
             match found.as_slice() {
                 [] => assert_eq!(said, "", "{path}: {body:?} passed"),
-                [one] => assert!(
-                    !said.is_empty() && one.contains(said),
-                    "{path}: {body:?}: {one}"
-                ),
+                [one] => assert!(!said.is_empty() && one.contains(said), "{path}: {body:?}: {one}"),
                 more => panic!("{path}: {body:?}: {more:?}"),
             }
         }

@@ -32,17 +32,7 @@ const TOOLS: [Tool; 4] = [
     },
     Tool {
         name: "a C compiler with headers (for SQLite and ring)",
-        probe: &[
-            "cc",
-            "-E",
-            "-include",
-            "stdio.h",
-            "-x",
-            "c",
-            "/dev/null",
-            "-o",
-            "/dev/null",
-        ],
+        probe: &["cc", "-E", "-include", "stdio.h", "-x", "c", "/dev/null", "-o", "/dev/null"],
         from: From::Packages(&["gcc", "libc6-dev"]),
     },
     Tool {
@@ -66,9 +56,7 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
             From::Component(name) => {
                 let mut rustup = workspace.command("rustup");
                 workspace::run(rustup.args(["component", "add", name])).map_err(|fault| {
-                    fault.or(&format!(
-                        "install {name} for this Rust toolchain and try again"
-                    ))
+                    fault.or(&format!("install {name} for this Rust toolchain and try again"))
                 })?;
             }
             From::Packages(names) => packages.extend(names),
@@ -80,38 +68,22 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
             workspace::run(workspace.command(program).args(arguments))?;
         }
     }
-    let still: Vec<_> = TOOLS
-        .iter()
-        .filter(|tool| !tool.is_there(workspace))
-        .collect();
+    let still: Vec<_> = TOOLS.iter().filter(|tool| !tool.is_there(workspace)).collect();
     if let [tool, ..] = still.as_slice() {
         return Err(Fault::new(
-            format!(
-                "{} is still missing: `{}` fails",
-                tool.name,
-                tool.probe.join(" ")
-            ),
+            format!("{} is still missing: `{}` fails", tool.name, tool.probe.join(" ")),
             "install it by hand and try again",
         ));
     }
-    println!(
-        "tools: {}",
-        TOOLS
-            .iter()
-            .map(|tool| tool.name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    );
+    println!("tools: {}", TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", "));
     Ok(())
 }
 
 impl Tool {
     fn is_there(&self, workspace: &Workspace) -> bool {
-        self.probe
-            .split_first()
-            .is_some_and(|(program, arguments)| {
-                workspace::succeeds(workspace.command(program).args(arguments))
-            })
+        self.probe.split_first().is_some_and(|(program, arguments)| {
+            workspace::succeeds(workspace.command(program).args(arguments))
+        })
     }
 }
 
@@ -164,10 +136,7 @@ fn installation<'a>(packages: &[&'a str], machine: Machine) -> Outcome<[Vec<&'a 
     };
     let apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
     let install = ["install", "-y", "--no-install-recommends"];
-    Ok([
-        [before, &apt, &["update"]].concat(),
-        [before, &apt, &install, packages].concat(),
-    ])
+    Ok([[before, &apt, &["update"]].concat(), [before, &apt, &install, packages].concat()])
 }
 
 #[cfg(test)]

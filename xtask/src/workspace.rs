@@ -32,13 +32,8 @@ impl Workspace {
     pub(crate) fn find() -> Outcome<Self> {
         let package = std::env::var_os("CARGO_MANIFEST_DIR")
             .unwrap_or_else(|| OsString::from(env!("CARGO_MANIFEST_DIR")));
-        let root = Path::new(&package)
-            .parent()
-            .filter(|root| root.join("Cargo.toml").is_file());
-        root.map(|root| Self {
-            root: root.to_owned(),
-        })
-        .ok_or_else(|| {
+        let root = Path::new(&package).parent().filter(|root| root.join("Cargo.toml").is_file());
+        root.map(|root| Self { root: root.to_owned() }).ok_or_else(|| {
             Fault::new(
                 "the workspace is not where it was built",
                 "run `cargo xtask` inside the project",
@@ -84,10 +79,7 @@ impl Workspace {
     pub(crate) fn metadata(&self) -> Outcome<Value> {
         let mut command = self.cargo(&["metadata", "--quiet", "--format-version", "1", "--locked"]);
         serde_json::from_slice(&capture(&mut command)?).map_err(|error| {
-            Fault::new(
-                format!("cargo metadata is not JSON: {error}"),
-                "update the toolchain",
-            )
+            Fault::new(format!("cargo metadata is not JSON: {error}"), "update the toolchain")
         })
     }
 
@@ -104,9 +96,7 @@ impl Workspace {
             let doing = format!("cannot list {}", folder.display());
             for entry in fs::read_dir(&folder).map_err(|error| Fault::io(&doing, &error))? {
                 let entry = entry.map_err(|error| Fault::io(&doing, &error))?;
-                let kind = entry
-                    .file_type()
-                    .map_err(|error| Fault::io(&doing, &error))?;
+                let kind = entry.file_type().map_err(|error| Fault::io(&doing, &error))?;
                 if kind.is_dir() && !is_foreign(&entry.path()) {
                     folders.push(entry.path());
                 } else if kind.is_file() {
@@ -124,17 +114,12 @@ impl Workspace {
             .map_err(|error| Fault::io(&format!("cannot read {}", path.display()), &error))?;
         let relative = path.strip_prefix(&self.root).unwrap_or(path);
         let parts: Vec<_> = relative.iter().map(OsStr::to_string_lossy).collect();
-        Ok(String::from_utf8(bytes).ok().map(|body| Text {
-            path: parts.join("/"),
-            body,
-        }))
+        Ok(String::from_utf8(bytes).ok().map(|body| Text { path: parts.join("/"), body }))
     }
 }
 
 fn is_foreign(folder: &Path) -> bool {
-    folder
-        .file_name()
-        .is_some_and(|name| FOREIGN.iter().any(|foreign| name == *foreign))
+    folder.file_name().is_some_and(|name| FOREIGN.iter().any(|foreign| name == *foreign))
         || folder.join(CACHE_MARK).exists()
 }
 
@@ -145,9 +130,7 @@ fn is_foreign(folder: &Path) -> bool {
 /// When it cannot start or does not succeed.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     println!("$ {}", shown(command));
-    let status = command
-        .status()
-        .map_err(|error| Fault::io(&unstarted(command), &error))?;
+    let status = command.status().map_err(|error| Fault::io(&unstarted(command), &error))?;
     if status.success() {
         return Ok(());
     }
@@ -191,11 +174,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 ///
 /// When cargo's answer has none: to read it as empty would pass every rule in silence.
 pub(crate) fn text(value: &Value, key: &str) -> Outcome<String> {
-    value
-        .get(key)
-        .and_then(Value::as_str)
-        .map(str::to_owned)
-        .ok_or_else(|| missing(key))
+    value.get(key).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| missing(key))
 }
 
 /// The list under `key`.
@@ -204,11 +183,7 @@ pub(crate) fn text(value: &Value, key: &str) -> Outcome<String> {
 ///
 /// As [`text`].
 pub(crate) fn list<'a>(value: &'a Value, key: &str) -> Outcome<&'a [Value]> {
-    value
-        .get(key)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .ok_or_else(|| missing(key))
+    value.get(key).and_then(Value::as_array).map(Vec::as_slice).ok_or_else(|| missing(key))
 }
 
 fn missing(key: &str) -> Fault {
@@ -224,8 +199,5 @@ fn unstarted(command: &Command) -> String {
 
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
-        .map(OsStr::to_string_lossy)
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }

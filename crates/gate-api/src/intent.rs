@@ -233,7 +233,7 @@ impl IntentView {
             amount: AmountView::new(intent.amount, intent.worth.as_ref()),
             refund: intent.refund.as_ref().map(RefundView::new),
             reported,
-            reasons: intent.reasons.iter().map(ReasonView::new).collect(),
+            reasons: told_reasons(intent).iter().map(ReasonView::new).collect(),
             approval_id: person.approval_id,
             approver: person.approver,
             expires_at: person.expires_at,
@@ -247,6 +247,25 @@ impl IntentView {
             next: next::of_intent(intent, replayed),
             http_status: standing.http_status,
         }
+    }
+}
+
+/// The reasons that still hold: why a person was asked is past once the answer was yes. (The
+/// approval keeps them.)
+fn told_reasons(intent: &Intent) -> &[DecisionReason] {
+    match intent.state {
+        State::PendingApproval
+        | State::AwaitingStripe
+        | State::Denied
+        | State::Expired
+        | State::Canceled => &intent.reasons,
+        State::Asked
+        | State::Approved
+        | State::Submitted
+        | State::NotExecuted
+        | State::Settled
+        | State::Failed
+        | State::Reversed => &[],
     }
 }
 

@@ -65,7 +65,8 @@ impl Service {
             Ok(reply) => reply,
             Err(error) => problem(error, concern, &request_id),
         };
-        let took_ms = self.clock.uptime().saturating_sub(started).as_millis();
+        let took = self.clock.uptime().saturating_sub(started);
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         if !quiet {
             tracing::info!(
                 request.id = request_id,

@@ -34,10 +34,8 @@ struct Edge {
 impl Graph {
     /// Reads the answer of `cargo metadata`.
     pub(crate) fn from_metadata(metadata: &Value) -> Outcome<Self> {
-        let members: BTreeSet<_> = list(metadata, "workspace_members")?
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
+        let members: BTreeSet<_> =
+            list(metadata, "workspace_members")?.iter().filter_map(Value::as_str).collect();
         let mut described = BTreeMap::new();
         for package in list(metadata, "packages")? {
             described.insert(text(package, "id")?, package);
@@ -68,24 +66,14 @@ impl Graph {
 
     /// The names that `name` depends on itself, tests aside.
     pub(crate) fn direct(&self, name: &str) -> BTreeSet<&str> {
-        let named = self
-            .packages
-            .values()
-            .filter(|package| package.name == name);
-        named
-            .flat_map(|package| self.next(package, false))
-            .map(|used| used.name.as_str())
-            .collect()
+        let named = self.packages.values().filter(|package| package.name == name);
+        named.flat_map(|package| self.next(package, false)).map(|used| used.name.as_str()).collect()
     }
 
     /// The names that depend on `name` themselves, tests included.
     pub(crate) fn users(&self, name: &str) -> BTreeSet<&str> {
         let uses_it = |package: &&Package| self.next(package, true).any(|used| used.name == name);
-        self.packages
-            .values()
-            .filter(uses_it)
-            .map(|package| package.name.as_str())
-            .collect()
+        self.packages.values().filter(uses_it).map(|package| package.name.as_str()).collect()
     }
 
     /// The shortest way from `from` to a package that `wanted` picks, tests aside.
@@ -116,11 +104,7 @@ impl Graph {
         let mut built: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let mut open: Vec<&Package> = self.members().collect();
         while let Some(package) = open.pop() {
-            if built
-                .entry(&package.name)
-                .or_default()
-                .insert(&package.version)
-            {
+            if built.entry(&package.name).or_default().insert(&package.version) {
                 open.extend(self.next(package, with_tests));
             }
         }
@@ -128,10 +112,7 @@ impl Graph {
     }
 
     fn next(&self, package: &Package, with_tests: bool) -> impl Iterator<Item = &Package> {
-        let edges = package
-            .edges
-            .iter()
-            .filter(move |edge| with_tests || !edge.is_dev);
+        let edges = package.edges.iter().filter(move |edge| with_tests || !edge.is_dev);
         edges.filter_map(|edge| self.packages.get(&edge.to))
     }
 }
@@ -148,10 +129,7 @@ fn edges(
         for kind in list(dependency, "dep_kinds")? {
             let kind = kind.get("kind").unwrap_or(&Value::Null);
             if is_on(package, node, &name, kind)? {
-                edges.push(Edge {
-                    to: to.clone(),
-                    is_dev: kind == "dev",
-                });
+                edges.push(Edge { to: to.clone(), is_dev: kind == "dev" });
             }
         }
     }
@@ -166,14 +144,8 @@ fn is_on(package: &Value, node: &Value, name: &str, kind: &Value) -> Outcome<boo
         if text(declared, "name")? != name || declared.get("kind").unwrap_or(&Value::Null) != kind {
             continue;
         }
-        let is_optional = declared
-            .get("optional")
-            .and_then(Value::as_bool)
-            .unwrap_or(false);
-        let alias = declared
-            .get("rename")
-            .and_then(Value::as_str)
-            .unwrap_or(name);
+        let is_optional = declared.get("optional").and_then(Value::as_bool).unwrap_or(false);
+        let alias = declared.get("rename").and_then(Value::as_str).unwrap_or(name);
         if !is_optional || is_asked_for(package, node, alias)? {
             return Ok(true);
         }
@@ -185,10 +157,7 @@ fn is_on(package: &Value, node: &Value, name: &str, kind: &Value) -> Outcome<boo
 fn is_asked_for(package: &Value, node: &Value, alias: &str) -> Outcome<bool> {
     for feature in list(node, "features")?.iter().filter_map(Value::as_str) {
         let asks = package.get("features").and_then(|all| all.get(feature));
-        let asks = asks
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let asks = asks.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut asks = asks.iter().filter_map(Value::as_str);
         if asks.any(|ask| {
             ask.strip_prefix("dep:") == Some(alias)
@@ -212,16 +181,8 @@ pub(crate) mod fake {
     /// may carry a version, `syn@2`. Crates named `gate-*` and `xtask` are the members.
     pub(crate) fn graph(edges: &str) -> Graph {
         let edges: Vec<_> = edges.split(',').map(words).collect();
-        let ids: BTreeSet<_> = edges
-            .iter()
-            .flat_map(|(from, _, to)| [*from, *to])
-            .collect();
-        let of = |id: &str| {
-            edges
-                .iter()
-                .filter(move |edge| edge.0 == id)
-                .collect::<Vec<_>>()
-        };
+        let ids: BTreeSet<_> = edges.iter().flat_map(|(from, _, to)| [*from, *to]).collect();
+        let of = |id: &str| edges.iter().filter(move |edge| edge.0 == id).collect::<Vec<_>>();
         let metadata = json!({
             "workspace_members": ids.iter().filter(|id| is_member(id)).collect::<Vec<_>>(),
             "packages": ids.iter().map(|id| json!({

@@ -27,14 +27,9 @@ pub(crate) fn broken(path: &str, body: &str) -> Vec<String> {
         missing.push(format!("`name = \"{name}\"`, as its folder"));
     }
     let own = manifest.own_versions();
-    missing.extend(
-        own.iter()
-            .map(|name| format!("`{name}.workspace = true` under its dependencies")),
-    );
     missing
-        .iter()
-        .map(|what| format!("{path}: lacks {what}"))
-        .collect()
+        .extend(own.iter().map(|name| format!("`{name}.workspace = true` under its dependencies")));
+    missing.iter().map(|what| format!("{path}: lacks {what}")).collect()
 }
 
 /// Every `key = value` with the table that it stands in.
@@ -47,14 +42,8 @@ impl<'a> Manifest<'a> {
         let mut table = "";
         let mut depth = 0_usize;
         let mut entries = Vec::new();
-        for line in body
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.starts_with('#'))
-        {
-            let header = line
-                .strip_prefix('[')
-                .map(|rest| rest.trim_matches(['[', ']']));
+        for line in body.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            let header = line.strip_prefix('[').map(|rest| rest.trim_matches(['[', ']']));
             if let Some(header) = header.filter(|_| depth == 0) {
                 table = header;
                 continue;
@@ -63,9 +52,7 @@ impl<'a> Manifest<'a> {
                 entries.push((table, key.trim(), value.trim()));
             }
             let opened = line.matches(['[', '{']).count();
-            depth = depth
-                .saturating_add(opened)
-                .saturating_sub(line.matches([']', '}']).count());
+            depth = depth.saturating_add(opened).saturating_sub(line.matches([']', '}']).count());
         }
         Self { entries }
     }
@@ -119,10 +106,7 @@ workspace = true
 
     #[test]
     fn every_line_is_needed() {
-        assert_eq!(
-            broken("crates/gate-x/Cargo.toml", GOOD),
-            Vec::<String>::new()
-        );
+        assert_eq!(broken("crates/gate-x/Cargo.toml", GOOD), Vec::<String>::new());
         let dev = "[dev-dependencies.proptest]\n";
         #[rustfmt::skip]
         let table = [
@@ -139,9 +123,7 @@ workspace = true
         ];
         for (from, to, lacks) in table {
             let found = broken("crates/gate-x/Cargo.toml", &GOOD.replace(from, to));
-            let [one] = found.as_slice() else {
-                panic!("{to:?} gave {found:?}")
-            };
+            let [one] = found.as_slice() else { panic!("{to:?} gave {found:?}") };
             assert!(one.contains(&format!("lacks {lacks}")), "{to:?} gave {one}");
         }
     }
@@ -149,11 +131,7 @@ workspace = true
     #[test]
     fn other_files_are_left_alone() {
         for path in ["Cargo.toml", "crates/gate-x/src/lib.rs", "README.md"] {
-            assert_eq!(
-                broken(path, "[workspace]\n"),
-                Vec::<String>::new(),
-                "{path}"
-            );
+            assert_eq!(broken(path, "[workspace]\n"), Vec::<String>::new(), "{path}");
         }
     }
 }

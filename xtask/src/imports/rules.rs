@@ -81,26 +81,14 @@ pub(crate) const TABLE: &[Rule] = &[
         because: "one composition root, and nothing is composed of it",
     },
     Rule::Nowhere {
-        names: &[
-            "aws-lc-sys",
-            "aws-lc-rs",
-            "openssl-sys",
-            "native-tls",
-            "reqwest",
-        ],
+        names: &["aws-lc-sys", "aws-lc-rs", "openssl-sys", "native-tls", "reqwest"],
         because: "one TLS provider (ring), one HTTP client (hyper)",
     },
     Rule::OneVersion {
         but: &[
-            (
-                "getrandom",
-                "ring 0.17 stays on 0.2; tempfile and uuid are on 0.4",
-            ),
+            ("getrandom", "ring 0.17 stays on 0.2; tempfile and uuid are on 0.4"),
             ("hashbrown", "governor and hashlink take different ones"),
-            (
-                "syn",
-                "derive macros of two generations; nothing of it is in the binary",
-            ),
+            ("syn", "derive macros of two generations; nothing of it is in the binary"),
             ("windows-sys", "ring stays on 0.52; built on Windows only"),
         ],
         because: "two versions are two sets of bugs and a longer build",
@@ -110,11 +98,7 @@ pub(crate) const TABLE: &[Rule] = &[
 /// One line of the table.
 pub(crate) enum Rule {
     /// `of` depends itself on these and nothing else.
-    Exactly {
-        of: &'static str,
-        uses: &'static [&'static str],
-        because: &'static str,
-    },
+    Exactly { of: &'static str, uses: &'static [&'static str], because: &'static str },
     /// None of `of` depends on any of `uses`.
     Never {
         of: &'static [&'static str],
@@ -123,27 +107,13 @@ pub(crate) enum Rule {
         because: &'static str,
     },
     /// `of` depends on no crate of this workspace but these, at any distance.
-    NoneOfOurs {
-        of: &'static str,
-        but: &'static [&'static str],
-        because: &'static str,
-    },
+    NoneOfOurs { of: &'static str, but: &'static [&'static str], because: &'static str },
     /// Nothing that the workspace builds, tests included, is one of these.
-    Nowhere {
-        names: &'static [&'static str],
-        because: &'static str,
-    },
+    Nowhere { names: &'static [&'static str], because: &'static str },
     /// Every crate that the product takes has one version, but for these, each with the reason.
-    OneVersion {
-        but: &'static [(&'static str, &'static str)],
-        because: &'static str,
-    },
+    OneVersion { but: &'static [(&'static str, &'static str)], because: &'static str },
     /// Nobody but `by` depends on `of`.
-    UsedOnlyBy {
-        of: &'static str,
-        by: &'static [&'static str],
-        because: &'static str,
-    },
+    UsedOnlyBy { of: &'static str, by: &'static [&'static str], because: &'static str },
 }
 
 /// How far a rule looks.
@@ -179,15 +149,8 @@ impl Rule {
                     uses.join(", "),
                 )]
             }
-            Self::Never {
-                of,
-                uses,
-                reach,
-                because,
-            } => {
-                let pairs = of
-                    .iter()
-                    .flat_map(|of| uses.iter().map(move |used| (of, used)));
+            Self::Never { of, uses, reach, because } => {
+                let pairs = of.iter().flat_map(|of| uses.iter().map(move |used| (of, used)));
                 let ways = pairs.filter_map(|(of, used)| graph.way(of, |name| name == *used));
                 ways.filter(|way| *reach == Reach::Transitive || way.len() == 2)
                     .map(|way| format!("{} ({because})", way.join(" → ")))
@@ -211,13 +174,8 @@ impl Rule {
             }
             Self::OneVersion { but, because } => one_version(graph, but, because),
             Self::UsedOnlyBy { of, by, because } => {
-                let strangers = graph
-                    .users(of)
-                    .into_iter()
-                    .filter(|user| !by.contains(user));
-                strangers
-                    .map(|user| format!("{user} → {of} ({because})"))
-                    .collect()
+                let strangers = graph.users(of).into_iter().filter(|user| !by.contains(user));
+                strangers.map(|user| format!("{user} → {of} ({because})")).collect()
             }
         }
     }
@@ -238,23 +196,15 @@ impl Rule {
 fn one_version(graph: &Graph, allowed: &[(&str, &str)], because: &str) -> Vec<String> {
     let built = graph.built(false);
     let is_allowed = |name: &str| allowed.iter().any(|(allowed, _)| *allowed == name);
-    let several = built
-        .iter()
-        .filter(|(name, versions)| versions.len() > 1 && !is_allowed(name));
+    let several = built.iter().filter(|(name, versions)| versions.len() > 1 && !is_allowed(name));
     let unwanted = several.map(|(name, versions)| {
         let versions: Vec<_> = versions.iter().copied().collect();
-        format!(
-            "{name} is built as {}: `cargo tree -d` ({because})",
-            versions.join(" and ")
-        )
+        format!("{name} is built as {}: `cargo tree -d` ({because})", versions.join(" and "))
     });
     let single = |name: &str| built.get(name).is_some_and(|versions| versions.len() == 1);
-    let stale = allowed
-        .iter()
-        .filter(|(name, _)| single(name))
-        .map(|(name, _)| {
-            format!("{name} has one version now: take it off the list of allowed duplicates")
-        });
+    let stale = allowed.iter().filter(|(name, _)| single(name)).map(|(name, _)| {
+        format!("{name} has one version now: take it off the list of allowed duplicates")
+    });
     unwanted.chain(stale).collect()
 }
 
@@ -334,10 +284,7 @@ mod tests {
     #[test]
     fn absent_crates_are_named() {
         let absent = absent(&fake::graph("gate-money > rust_decimal"));
-        assert!(
-            absent.contains(&"gate-core") && !absent.contains(&"gate-money"),
-            "{absent:?}"
-        );
+        assert!(absent.contains(&"gate-core") && !absent.contains(&"gate-money"), "{absent:?}");
     }
 
     /// A workspace that keeps every rule, and these edges.

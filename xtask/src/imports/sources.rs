@@ -8,18 +8,11 @@ const COMPOSITION_ROOT: &str = "crates/gate-server/";
 
 /// Calls that reach past the caller, each by the texts that give it away.
 const REACHING: [(&str, &[&str]); 3] = [
-    (
-        "reads the environment",
-        &["std::env", "env::var", "env::args", "env::temp_dir"],
-    ),
+    ("reads the environment", &["std::env", "env::var", "env::args", "env::temp_dir"]),
     ("ends the process", &["process::exit", "process::abort"]),
     (
         "sets the process's subscriber",
-        &[
-            "set_global_default",
-            "tracing_subscriber::fmt::init",
-            "SubscriberInitExt",
-        ],
+        &["set_global_default", "tracing_subscriber::fmt::init", "SubscriberInitExt"],
     ),
 ];
 
@@ -36,16 +29,12 @@ pub(crate) fn broken(path: &str, body: &str) -> Vec<String> {
         }
         for (deed, signs) in REACHING {
             if let Some(sign) = signs.iter().find(|sign| line.contains(**sign)) {
-                broken.push(format!(
-                    "{path}:{number}: `{sign}` {deed}; only gate-server may"
-                ));
+                broken.push(format!("{path}:{number}: `{sign}` {deed}; only gate-server may"));
             }
         }
         // `.init()` alone means something only beside the crate that it belongs to.
         if body.contains("tracing_subscriber")
-            && [".init()", ".try_init()"]
-                .iter()
-                .any(|sign| line.contains(sign))
+            && [".init()", ".try_init()"].iter().any(|sign| line.contains(sign))
         {
             broken.push(format!(
                 "{path}:{number}: `.init()` sets the process's subscriber; only gate-server may"

@@ -15,9 +15,7 @@ pub(crate) fn broken(texts: &[Text], exists: impl Fn(&str) -> bool) -> Vec<Strin
     let mut broken = Vec::new();
     for text in texts.iter().filter(|text| text.path.ends_with(".md")) {
         for (number, target) in prose(&text.body).flat_map(|(number, line)| {
-            targets(&line)
-                .into_iter()
-                .map(move |target| (number, target))
+            targets(&line).into_iter().map(move |target| (number, target))
         }) {
             let (file, anchor) = target.split_once('#').unwrap_or((&target, ""));
             let here = format!("{}:{number}: {target}", text.path);
@@ -31,9 +29,7 @@ pub(crate) fn broken(texts: &[Text], exists: impl Fn(&str) -> bool) -> Vec<Strin
                 .get(path.as_str())
                 .is_some_and(|page| !anchor.is_empty() && !page.contains(anchor))
             {
-                broken.push(format!(
-                    "{here} leads to no heading: correct what follows `#`"
-                ));
+                broken.push(format!("{here} leads to no heading: correct what follows `#`"));
             }
         }
     }
@@ -48,27 +44,14 @@ fn prose(body: &str) -> impl Iterator<Item = (usize, String)> {
         fenced ^= is_fence;
         !fenced && !is_fence
     });
-    lines.map(|(number, line)| {
-        (
-            number,
-            line.split('`').step_by(2).collect::<Vec<_>>().join(" "),
-        )
-    })
+    lines.map(|(number, line)| (number, line.split('`').step_by(2).collect::<Vec<_>>().join(" ")))
 }
 
 /// Where the links of a line lead, those to other hosts aside.
 fn targets(line: &str) -> Vec<String> {
-    let inline = line
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next());
-    let named = line
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("]: "))
-        .map(|(_, to)| to);
-    let all = inline
-        .chain(named)
-        .filter_map(|target| target.split_whitespace().next());
+    let inline = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let named = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, to)| to);
+    let all = inline.chain(named).filter_map(|target| target.split_whitespace().next());
     let all = all.map(|target| target.trim_matches(['<', '>']));
     all.filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
         .map(str::to_owned)
@@ -109,10 +92,7 @@ fn anchors(body: &str) -> BTreeSet<String> {
             let mut names = std::iter::once(slug.clone()).chain(again);
             anchors.extend(names.find(|name| !anchors.contains(name)));
         }
-        let by_hand = line
-            .split("id=\"")
-            .skip(1)
-            .filter_map(|rest| rest.split('"').next());
+        let by_hand = line.split("id=\"").skip(1).filter_map(|rest| rest.split('"').next());
         anchors.extend(by_hand.map(str::to_owned));
     }
     anchors
@@ -127,12 +107,8 @@ fn slug(title: &str) -> String {
         rest = after.split_once(')').map_or("", |(_, after)| after);
     }
     words.push_str(rest);
-    let kept = words
-        .chars()
-        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.flat_map(char::to_lowercase)
-        .map(|c| if c == ' ' { '-' } else { c })
-        .collect()
+    let kept = words.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -161,19 +137,10 @@ mod tests {
             ("[name]: none.md",                             "leads to no file"),
             ("see [up](../../else.md)",                     "leads out of the project"),
         ];
-        let exists = [
-            "README.md",
-            "docs/a.md",
-            "docs/b.md",
-            "crates",
-            "crates/x/src/lib.rs",
-        ];
+        let exists = ["README.md", "docs/a.md", "docs/b.md", "crates", "crates/x/src/lib.rs"];
         let b = "# A [heading](x) of `b`\n## A heading of b\n```\n# Not a heading\n```\n<a id=\"made\"></a>\n";
         for (line, said) in table {
-            let text = |path: &str, body: String| Text {
-                path: path.to_owned(),
-                body,
-            };
+            let text = |path: &str, body: String| Text { path: path.to_owned(), body };
             let texts = [
                 text("docs/a.md", format!("# Here\n{line}\n")),
                 text("docs/b.md", b.replace("](x)", "](a.md)")),
