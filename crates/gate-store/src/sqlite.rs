@@ -143,12 +143,15 @@ impl Store for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // A thread ends when its queue is closed and empty.
-        self.writes = None;
+        // A thread ends when its queue is closed and empty; one that panicked has said so. The
+        // writer's connection closes last and alone, so that SQLite folds its log into the file.
         self.reads = None;
-        for thread in self.writer.take().into_iter().chain(self.readers.drain(..)) {
-            // One that panicked has said so, and its callers were told.
-            let _ = thread.join();
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+        self.writes = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
         }
     }
 }

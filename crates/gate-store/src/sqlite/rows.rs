@@ -55,7 +55,8 @@ pub(super) fn fault(error: rusqlite::Error) -> StoreError {
         Some(Code::CannotOpen | Code::ReadOnly | Code::PermissionDenied) => {
             "see that this user may write the file and its directory"
         }
-        _ => "see that its disk is there and healthy",
+        Some(Code::SystemIoFailure) => "see that its disk is there and healthy",
+        _ => "restart the process if it stays like this",
     };
     StoreError::Unavailable(format!("{error}; {advice}"))
 }

@@ -172,6 +172,9 @@ impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         let extended = error.sqlite_error().map(|error| error.extended_code);
         let fatal = matches!(extended, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC));
-        Self { text: error.to_string(), fatal }
+        let (StoreError::Conflict(text)
+        | StoreError::Corrupt(text)
+        | StoreError::Unavailable(text)) = rows::fault(error);
+        Self { text, fatal }
     }
 }

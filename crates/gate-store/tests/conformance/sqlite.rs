@@ -39,6 +39,8 @@ fn a_store_that_is_opened_again_has_everything() {
         write(&store, writes).await.unwrap();
         let before = everything(&store).await;
         drop(store);
+        let files = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files, 1, "the log is folded into the file");
         let store = open(&path).unwrap();
         assert_eq!(everything(&store).await, before);
         write(&store, vec![audit(2)]).await.unwrap();

@@ -4,6 +4,7 @@ WHERE intents.state IN ('approved', 'pending_approval')
     AND approvals.expires_at <= $1
     AND (
         intents.state = 'pending_approval'
+        OR approvals.decided_at IS NULL
         OR approvals.decided_at <= $2
     )
 ORDER BY intents.id LIMIT $3;
