@@ -131,6 +131,13 @@ fn prior(ask: &Ask, now: Timestamp) -> Prior {
     }
 }
 
+/// The amount that a request comes to.
+fn minor(ask: &Ask, charge: &Charge) -> Result<i64, AuthorityError> {
+    gate_core::resolve(charge, ask.wanted, ask.believed_currency)
+        .map(gate_money::Amount::minor)
+        .map_err(AuthorityError::Asked)
+}
+
 /// What a person may have denied: by the amount as asked, and by what it is known to come to.
 fn refused(ask: &Ask, resolved: Option<i64>, now: Timestamp) -> Refused {
     let minor = match ask.wanted {
@@ -173,13 +180,10 @@ impl Authority for LocalAuthority {
         attempt: &AttemptId,
     ) -> Result<Decided, AuthorityError> {
         let (seed, hash, now) = (Seed::draw(self.ids.as_ref()), keys::hash(key), self.now().await?);
-        let minor = gate_core::resolve(charge, ask.wanted, ask.believed_currency)
-            .map_err(AuthorityError::Asked)?
-            .minor();
         let reads = Reads {
             agent: Some(AgentBy::Key(hash)),
             prior: Some(prior(ask, now)),
-            refused: Some(refused(ask, Some(minor), now)),
+            refused: Some(refused(ask, Some(minor(ask, charge)?), now)),
             policy: true,
             rates: true,
             ..Reads::default()
@@ -203,14 +207,15 @@ impl Authority for LocalAuthority {
         ask: &Ask,
         charge: &Charge,
     ) -> Result<Preview, AuthorityError> {
-        let hash = keys::hash(key);
+        let (hash, now) = (keys::hash(key), self.now().await?);
         let reads = Reads {
             agent: Some(AgentBy::Key(hash)),
+            refused: Some(refused(ask, Some(minor(ask, charge)?), now)),
             policy: true,
             rates: true,
             ..Reads::default()
         };
-        let (seen, now) = (self.read(reads).await?, self.now().await?);
+        let seen = self.read(reads).await?;
         let agent = holder(now, &seen, &hash)?;
         let policy = self.policies.of(seen.policy.as_ref())?;
         let seed = Seed::draw(self.ids.as_ref());

@@ -177,10 +177,16 @@ pub(crate) fn preview(
     let attempt = AttemptId::make(world.now, world.ids);
     let intent = fresh(&Asked { ask, charge, attempt: &attempt }, agent, world)?;
     let worth = worth(intent.amount, world);
-    let verdict = verdict(&intent, &worth, policy, false, world);
+    let (decision, reasons) = match &world.seen.refused {
+        Some(refused) => (Decision::Deny, refused.reasons.clone()),
+        None => {
+            let verdict = verdict(&intent, &worth, policy, false, world);
+            (verdict.decision, verdict.reasons)
+        }
+    };
     Ok(Preview {
-        decision: verdict.decision,
-        reasons: verdict.reasons,
+        decision,
+        reasons,
         charge: charge.clone(),
         amount: intent.amount,
         worth: worth.ok(),

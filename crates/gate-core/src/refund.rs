@@ -140,6 +140,24 @@ impl Refunds {
         Ok(self.processor.charge(target, by).await?)
     }
 
+    /// Nothing is left: perhaps because a twin was paid between our look and our reading of the
+    /// charge. Then its answer is ours.
+    async fn beaten_or(
+        &self,
+        key: &AgentKey,
+        ask: &Ask,
+        charge: &Charge,
+        error: ActionError,
+    ) -> Result<Answer, ActionError> {
+        if !ask.dry_run
+            && let Some(intent) = self.authority.find(key, ask).await?
+            && let Some(answer) = self.answer_again(key, ask, intent).await?
+        {
+            return Ok(answer);
+        }
+        Err(self.explain(charge, error).await)
+    }
+
     /// Names our intent that refunded a charge last, where that is why nothing is left of it.
     async fn explain(&self, charge: &Charge, error: ActionError) -> ActionError {
         let ActionError::ChargeAlreadyRefunded { by: None } = error else {
@@ -214,7 +232,7 @@ impl Actions for Refunds {
         let charge = self.charge(&ask.target).await?;
         let resolved = match resolve(&charge, ask.wanted, ask.believed_currency) {
             Ok(amount) => amount,
-            Err(error) => return Err(self.explain(&charge, error).await),
+            Err(error) => return self.beaten_or(key, &ask, &charge, error).await,
         };
         if ask.dry_run {
             let preview = self.authority.preview(key, &ask, &charge).await?;

@@ -1,0 +1,237 @@
+//! What became of a submitted intent, as it is recorded: by whom, in which state, how often.
+
+use gate_core::{
+    ApprovalState, Approver, Authority, AuthorityError, FailureCode, Hold, Intent, IntentId,
+    Outcome, Refund, RefundId, RefundStatus, Refusal, State,
+};
+use gate_store::{Judge, Reads, Snapshot, Store, Write};
+
+use crate::world::{HOUR, PLAIN, World, at, run};
+
+/// News of a refund from somebody without a lease, such as a webhook.
+pub(crate) fn seen(world: &World, id: &IntentId, refund: &Refund) {
+    run(world.authority.record(id, 0, &Outcome::Seen(refund.clone()))).unwrap();
+}
+
+pub(crate) fn refund(id: &IntentId, status: RefundStatus) -> Refund {
+    Refund { id: RefundId::parse("re_1").unwrap(), status, intent: Some(id.clone()) }
+}
+
+pub(crate) fn refused() -> Outcome {
+    let code = FailureCode::ChargeNotRefundable;
+    Outcome::Refused(Refusal { code, message: "no".to_owned() })
+}
+
+fn not_executed() -> Outcome {
+    Outcome::NotExecuted("no".to_owned())
+}
+
+fn held() -> Outcome {
+    Outcome::Held(Hold { id: None, expires_at: None })
+}
+
+/// All news, by name.
+fn news(id: &IntentId) -> [(&'static str, Outcome); 7] {
+    let seen = |status| Outcome::Seen(refund(id, status));
+    [
+        ("succeeded", seen(RefundStatus::Succeeded)),
+        ("open", seen(RefundStatus::Open("pending".to_owned()))),
+        ("failed", seen(RefundStatus::Failed)),
+        ("refused", refused()),
+        ("not exec", not_executed()),
+        ("held", held()),
+        ("person", Outcome::NeedsPerson),
+    ]
+}
+
+/// An intent of 30 dollars in `state`, with the fence of whoever held it last.
+fn standing(world: &World, state: &str) -> Intent {
+    let intent = world.decide("k ch_1 3000").intent;
+    let record = |news: &Outcome| {
+        run(world.authority.record(&intent.id, intent.fence, news)).unwrap();
+    };
+    match state {
+        "submitted" => {}
+        "unknown" => record(&Outcome::NeedsPerson),
+        "awaiting" => record(&held()),
+        "not_ex" => record(&not_executed()),
+        "settled" => seen(world, &intent.id, &refund(&intent.id, RefundStatus::Succeeded)),
+        "failed" => record(&refused()),
+        "reversed" => {
+            seen(world, &intent.id, &refund(&intent.id, RefundStatus::Succeeded));
+            seen(world, &intent.id, &refund(&intent.id, RefundStatus::Failed));
+        }
+        other => panic!("{other}"),
+    }
+    world.stored(&intent.id)
+}
+
+fn short(intent: &Intent) -> &'static str {
+    match intent.state {
+        State::Submitted if intent.needs_person => "unknown",
+        State::AwaitingStripe => "awaiting",
+        State::NotExecuted => "not_ex",
+        state => state.as_str(),
+    }
+}
+
+/// The state afterwards; `=` for told already, `stale` for refused, `+` for more to know but no
+/// transition.
+#[test]
+fn every_state_and_every_news() {
+    #[rustfmt::skip]
+    let current = [
+        //            succeeded open     failed   refused not exec held     person
+        "submitted  | settled   settled  failed   failed  not_ex   awaiting unknown ",
+        "unknown    | settled   settled  failed   failed  not_ex   awaiting =       ",
+        "awaiting   | settled   settled  failed   stale   stale    =        stale   ",
+        "not_ex     | settled   settled  +        stale   =        stale    stale   ",
+        "settled    | =         settled  reversed stale   stale    stale    stale   ",
+        "failed     | settled   settled  failed   =       stale    stale    stale   ",
+        "reversed   | =         =        =        stale   stale    stale    stale   ",
+    ];
+    // Whose lease was given to somebody else: only a refund that was seen is taken.
+    #[rustfmt::skip]
+    let stale = [
+        //            succeeded open     failed   refused not exec held     person
+        "submitted  | settled   settled  failed   stale   stale    stale    stale   ",
+        "unknown    | settled   settled  failed   stale   stale    stale    =       ",
+        "awaiting   | settled   settled  failed   stale   stale    =        stale   ",
+        "not_ex     | settled   settled  +        stale   =        stale    stale   ",
+        "settled    | =         settled  reversed stale   stale    stale    stale   ",
+        "failed     | settled   settled  failed   =       stale    stale    stale   ",
+        "reversed   | =         =        =        stale   stale    stale    stale   ",
+    ];
+    for (is_current, table) in [(true, current), (false, stale)] {
+        for row in table {
+            let (state, cells) = row.split_once('|').unwrap();
+            for (column, expected) in cells.split_whitespace().enumerate() {
+                check(state.trim(), is_current, column, expected);
+            }
+        }
+    }
+}
+
+fn check(state: &str, is_current: bool, column: usize, expected: &str) {
+    let world = World::new(PLAIN);
+    let before = standing(&world, state);
+    let (name, news) = news(&before.id)[column].clone();
+    let case = format!("{state}, {name}, current: {is_current}");
+    let fence = if is_current { before.fence } else { before.fence - 1 };
+    let entries = world.audit().len();
+    let answer = run(world.authority.record(&before.id, fence, &news));
+    let after = world.stored(&before.id);
+    let told = world.audit().len() - entries;
+    let (state_after, entries_after) = match expected {
+        "=" | "stale" => (short(&before), 0),
+        "+" => (short(&before), 1),
+        other => (other, 1),
+    };
+    assert_eq!(short(&after), state_after, "{case}");
+    assert_eq!(told, entries_after, "{case}: audit entries");
+    match answer {
+        Ok(answered) => {
+            assert_ne!(expected, "stale", "{case}");
+            assert_eq!(short(&answered), short(&after), "{case}: the answer is what is recorded");
+        }
+        Err(AuthorityError::Stale) => assert_eq!(expected, "stale", "{case}"),
+        Err(error) => panic!("{case}: {error}"),
+    }
+    let spent = if after.state.counts() { "30.00 USD" } else { "0.00 USD" };
+    assert_eq!(world.spent(), spent, "{case}: spend");
+    if let (Outcome::Seen(refund), false) = (&news, expected == "=") {
+        assert_eq!(after.refund.as_ref(), Some(refund), "{case}: the refund is kept");
+    }
+    if entries_after == 1 {
+        assert_eq!(after.needs_person, expected == "unknown", "{case}: a person has to look");
+    }
+    // The same news again change nothing.
+    let entries = world.audit().len();
+    let again = run(world.authority.record(&before.id, fence, &news));
+    assert_eq!(again.is_err(), expected == "stale", "{case}: again");
+    assert_eq!(world.audit().len(), entries, "{case}: again");
+    assert_eq!(format!("{:?}", world.stored(&before.id)), format!("{after:?}"), "{case}: again");
+}
+
+/// A refund that shows up after its spend was given back is booked, even over the cap, today.
+#[test]
+fn a_refund_found_late_is_booked_over_the_cap() {
+    for state in ["not_ex", "failed"] {
+        let world = World::new(PLAIN);
+        world.clock.show("2026-10-30T23:50:00Z");
+        let intent = standing(&world, state);
+        world.clock.show("2026-10-31T00:10:00Z");
+        assert_eq!(world.ask("k1 ch_2 full"), "settled");
+        assert_eq!(world.ask("k2 ch_3 full"), "settled");
+        seen(&world, &intent.id, &refund(&intent.id, RefundStatus::Succeeded));
+        assert_eq!(world.spent(), "230.00 USD", "{state}");
+        let stored = world.stored(&intent.id);
+        assert_eq!((stored.state, stored.failure), (State::Settled, None), "{state}");
+        assert_eq!(stored.settled_at, Some(at("2026-10-31T00:10:00Z")), "{state}");
+        assert_eq!(world.ask("k3 ch_2 1"), "charge_already_refunded");
+        assert_eq!(world.ask("k4 ch_1 1"), "denied daily_cap", "{state}");
+        // And given back like any other.
+        seen(&world, &intent.id, &refund(&intent.id, RefundStatus::Canceled));
+        assert_eq!(world.spent(), "200.00 USD", "{state}");
+    }
+}
+
+/// A refund of what was never (or no longer to be) sent is nobody's transition, but it is kept and
+/// a person is called.
+#[test]
+fn a_refund_that_cannot_be_is_kept() {
+    let world = World::new(crate::world::ASKS);
+    let intent = world.intent("k ch_1 3000");
+    let there = refund(&intent.id, RefundStatus::Succeeded);
+    seen(&world, &intent.id, &there);
+    seen(&world, &intent.id, &there);
+    let stored = world.stored(&intent.id);
+    assert_eq!((stored.state, stored.needs_person), (State::PendingApproval, true));
+    assert_eq!(stored.refund, Some(there));
+    assert_eq!(world.history(&intent.id), "pending_approval refund_seen");
+}
+
+/// What Stripe held was approved there, if a refund comes of it; it expires after 14 days unless
+/// Stripe says otherwise.
+#[test]
+fn stripes_own_approval() {
+    let world = World::new(PLAIN);
+    let intent = standing(&world, "awaiting");
+    let approval = intent.approval.unwrap();
+    assert_eq!((approval.approver, approval.state), (Approver::Stripe, ApprovalState::Pending));
+    assert_eq!(approval.expires_at, intent.updated_at.after(14 * 24 * HOUR));
+    seen(&world, &intent.id, &refund(&intent.id, RefundStatus::Succeeded));
+    let approval = world.stored(&intent.id).approval.unwrap();
+    assert_eq!(approval.state, ApprovalState::Approved);
+    assert_eq!(approval.decided_by, None);
+
+    let world = World::new(PLAIN);
+    let intent = world.decide("k ch_1 3000").intent;
+    let until = at("2026-11-03T00:00:00Z");
+    let hold = Outcome::Held(Hold { id: None, expires_at: Some(until) });
+    run(world.authority.record(&intent.id, intent.fence, &hold)).unwrap();
+    assert_eq!(world.stored(&intent.id).approval.unwrap().expires_at, until);
+    // Nobody here decides it, and it does not expire here.
+    world.clock.advance(400 * 24 * HOUR);
+    assert_eq!((world.sweep(), world.state(&intent.id)), (0, State::AwaitingStripe));
+}
+
+#[test]
+fn nobodys_intent_is_not_found() {
+    let world = World::new(PLAIN);
+    let id = IntentId::parse("int_none").unwrap();
+    let error = run(world.authority.record(&id, 1, &not_executed())).unwrap_err();
+    assert_eq!(error.to_string(), "this agent has no intent of this id");
+}
+
+/// Writes what no command writes.
+pub(crate) fn write(world: &World, writes: Vec<Write>) {
+    struct Exactly(Vec<Write>);
+    impl Judge for Exactly {
+        fn judge(&self, _: gate_core::Timestamp, _: &Snapshot) -> Vec<Write> {
+            self.0.clone()
+        }
+    }
+    let judge = std::sync::Arc::new(Exactly(writes));
+    run(world.store.transact(Reads::default(), judge)).unwrap();
+}
