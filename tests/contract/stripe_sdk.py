@@ -22,11 +22,11 @@ stripe.api_key = "sk_test_contract"
 stripe.max_network_retries = 0
 
 
-def control(path, body):
-    """Posts to the sandbox's control API and answers the parsed reply."""
+def control(path, body=None):
+    """Posts to the sandbox's control API, or gets without a body, and answers the parsed reply."""
     request = urllib.request.Request(
         f"{BASE}/_sandbox/{path}",
-        data=json.dumps(body).encode(),
+        data=None if body is None else json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=10) as reply:
@@ -395,6 +395,98 @@ def all_pages_of_refunds():
     assert (len(since.data), since.has_more) == (25, False)
 
 
+def events_are_listed_and_read():
+    made = charge()
+    key = f"contract-{uuid.uuid4()}"
+    refund = stripe.Refund.create(charge=made.id, amount=100, idempotency_key=key)
+    of_this = [
+        event
+        for event in stripe.Event.list(type="refund.*", limit=100).data
+        if event.data.object.id == refund.id
+    ]
+    assert [event.type for event in of_this] == ["refund.created"]
+    event = stripe.Event.retrieve(of_this[0].id)
+    assert event == of_this[0]
+    assert (event.object, event.livemode, event.api_version) == ("event", False, stripe.api_version)
+    # By name, as the SDK's events have a method `request`.
+    assert event["request"] == {
+        "id": refund.last_response.request_id,
+        "idempotency_key": key,
+    }
+    assert event.data.object == refund
+    types = ["charge.refunded", "charge.dispute.created"]
+    newest = stripe.Event.list(types=types, limit=1).data[0]
+    assert (newest.type, newest.data.object.id) == ("charge.refunded", made.id)
+    assert newest.data.previous_attributes == {"amount_refunded": 0}
+    older = stripe.Event.list(starting_after=event.id, limit=100)
+    assert event.id not in [held.id for held in older.data]
+    refused(
+        stripe.InvalidRequestError,
+        lambda: stripe.Event.retrieve("evt_unknown"),
+        404,
+        "resource_missing",
+        "No such event: 'evt_unknown'",
+    )
+
+
+def refund_that_fails_later_is_seen():
+    made = charge(1000)
+    stripe.Refund.create(charge=made.id, amount=300)
+    refund = stripe.Refund.create(charge=made.id, amount=500)
+    assert stripe.Charge.retrieve(made.id).amount_refunded == 800
+    order = {"status": "failed", "failure_reason": "expired_or_canceled_card"}
+    control(f"refunds/{refund.id}", order)
+    read = stripe.Refund.retrieve(refund.id)
+    assert (read.status, read.failure_reason) == ("failed", "expired_or_canceled_card")
+    assert stripe.Charge.retrieve(made.id).amount_refunded == 300
+    event = stripe.Event.list(type="refund.failed", limit=1).data[0]
+    assert event.data.object == read
+    assert event.data.previous_attributes["status"] == "succeeded"
+    # What has come back can be refunded again.
+    assert stripe.Refund.create(charge=made.id).amount == 700
+
+
+def refund_starts_as_ordered():
+    orders = [
+        {"status": "pending", "pending_reason": "insufficient_funds"},
+        {"status": "requires_action"},
+    ]
+    try:
+        for order in orders:
+            control("settings", {"newRefunds": order})
+            refund = stripe.Refund.create(charge=charge().id)
+            assert refund.status == order["status"]
+            assert refund.get("pending_reason") == order.get("pending_reason")
+    finally:
+        control("settings", {"newRefunds": None})
+    assert refund.next_action.type == "display_details"
+    assert stripe.Refund.cancel(refund.id).status == "canceled"
+
+
+def webhook_signature_is_accepted():
+    secret = "whsec_contract"
+    control("webhook", {"url": "http://127.0.0.1:9/webhooks", "secret": secret})
+    try:
+        refund = stripe.Refund.create(charge=charge().id, metadata={"name": "Zoë"})
+        event = next(
+            event
+            for event in stripe.Event.list(type="refund.created", limit=100).data
+            if event.data.object.id == refund.id
+        )
+        delivery = next(it for it in control("deliveries") if it["eventId"] == event.id)
+    finally:
+        control("webhook", {"url": None})
+    body, signature = delivery["body"], delivery["headers"]["Stripe-Signature"]
+    told = stripe.Webhook.construct_event(body.encode(), signature, secret)
+    assert (told.id, told.type, told.data.object) == (event.id, "refund.created", refund)
+    for altered, under in [(body.replace("succeeded", "failed"), secret), (body, "whsec_other")]:
+        try:
+            stripe.Webhook.construct_event(altered.encode(), signature, under)
+        except stripe.SignatureVerificationError:
+            continue
+        raise AssertionError("a wrong signature was accepted")
+
+
 CASES = [
     charge_is_created_and_read,
     charge_shows_refunds_when_expanded,
@@ -422,6 +514,10 @@ CASES = [
     accounts_are_apart,
     approval_required,
     all_pages_of_refunds,
+    events_are_listed_and_read,
+    refund_that_fails_later_is_seen,
+    refund_starts_as_ordered,
+    webhook_signature_is_accepted,
 ]
 
 

@@ -38,6 +38,7 @@ pub(crate) fn intent(state: State) -> Intent {
         request: None,
         submitted_at: None,
         settled_at: None,
+        follow_at: None,
         attempt: AttemptId::parse("att_1").unwrap(),
         fence: 1,
         lease_until: None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gate_core::{
     ActionError, AgentId, AgentKey, AgentName, ApprovalId, AuthorityError, Ids, Intent, IntentId,
-    State, Timestamp, UserName,
+    RefundId, State, Timestamp, UserName,
 };
 use gate_policy::{Fault, Policy};
 use gate_store::{
@@ -20,6 +20,7 @@ use crate::authority::LocalAuthority;
 use crate::change::{Actor, Plan, audit, transact};
 use crate::decide::World;
 use crate::keys::{self, Seed};
+use crate::outcome;
 
 /// How long the key before a rotation is still taken.
 const ROTATION_GRACE: Duration = Duration::from_secs(24 * 3600);
@@ -361,6 +362,48 @@ impl<'a> Admin<'a> {
         self.change(reads, move |by, world| {
             let intent = world.seen.intent.as_ref().ok_or_else(|| no_intent(id.as_str()))?;
             Ok(approval::cancel(intent, "A person withdrew the request.", by, &world.world())?)
+        })
+        .await
+    }
+
+    /// Ends what needs a person: with the refund that `user` found at Stripe, or as not executed.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Forbidden`] unless the user may review; [`AdminError::Conflict`] unless the
+    /// intent needs a person: until then the gateway finds out by itself.
+    pub async fn resolve(
+        &self,
+        id: &IntentId,
+        user: &UserName,
+        found: Option<&RefundId>,
+        note: &str,
+    ) -> Result<Intent, AdminError> {
+        let note = checked_note(note)?;
+        let reads = Reads {
+            agent: Some(AgentBy::OfIntent),
+            intent: Some(IntentBy::Id(id.clone())),
+            policy: true,
+            users: true,
+            ..Reads::default()
+        };
+        let (id, user, found) = (id.clone(), user.clone(), found.cloned());
+        let policies = Arc::clone(&self.authority.policies);
+        self.change(reads, move |by, world| {
+            let intent = world.seen.intent.as_ref().ok_or_else(|| no_intent(id.as_str()))?;
+            may_review(world.seen, &user)?;
+            if !intent.needs_person {
+                return Err(AdminError::Conflict(format!(
+                    "intent {id} is {} and does not need a person: the gateway finds out by itself",
+                    intent.state.as_str()
+                )));
+            }
+            let policy = policies.of(world.seen.policy.as_ref())?;
+            let resolved = outcome::resolve(found.as_ref(), &note, by, &policy, &world.world());
+            let mut plan = resolved?;
+            let details = serde_json::json!({ "note": note });
+            plan.writes.push(world.audited(by, "intent.resolved", id.as_str(), &details));
+            Ok(plan)
         })
         .await
     }

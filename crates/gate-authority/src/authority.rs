@@ -19,6 +19,8 @@ use crate::change::{Actor, Plan, store_error, transact};
 use crate::keys::{self, Seed};
 use crate::{approval, decide, outcome};
 
+/// How often an intent that needs a person is looked for at Stripe.
+const LOOKED_FOR_EVERY: Duration = Duration::from_secs(3600);
 /// How long a settled key-less request answers for its like, and a person's denial for its.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 
@@ -248,7 +250,9 @@ impl Authority for LocalAuthority {
     async fn claim(&self, work: Work, limit: u16) -> Result<Vec<Claim>, AuthorityError> {
         let due = match work {
             Work::Approved => Due::Approved,
+            Work::GivenUp(attempt) => Due::Attempt(attempt),
             Work::One(id) => Due::One(id),
+            Work::Settled => Due::Followed,
             Work::Submitted => Due::Submitted,
         };
         let reads = Reads { due: Some((due, limit)), policy: true, ..Reads::default() };
@@ -333,6 +337,8 @@ fn leased(now: Timestamp, seen: &Snapshot, span: Duration, ids: &dyn Ids) -> Pla
     for intent in &seen.intents {
         let mut intent = intent.clone();
         let was: State = intent.state;
+        // Nothing is sent for these any more: they are only looked for, now and then.
+        let span = if intent.needs_person { LOOKED_FOR_EVERY } else { span };
         intent.fence = intent.fence.saturating_add(1);
         intent.lease_until = Some(now.after(span));
         intent.attempt = AttemptId::make(now, ids);

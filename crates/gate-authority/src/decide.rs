@@ -255,6 +255,7 @@ fn fresh(asked: &Asked<'_>, agent: &AgentRow, world: &World<'_>) -> Result<Inten
         created_at: now,
         updated_at: now,
         settled_at: None,
+        follow_at: None,
     })
 }
 

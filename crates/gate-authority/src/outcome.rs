@@ -1,9 +1,11 @@
 //! What became of a submitted intent, as it is recorded.
 
+use std::time::Duration;
+
 use gate_core::{
     ActionError, Approval, ApprovalId, ApprovalState, Approver, AuthorityError, DecisionReason,
-    Event, Failure, FailureCode, Intent, OnApproval, Outcome, ReasonCode, Refund, RefundStatus,
-    State,
+    Event, Failure, FailureCode, Intent, OnApproval, Outcome, ReasonCode, Refund, RefundId,
+    RefundStatus, State, Timestamp,
 };
 use gate_policy::Policy;
 use gate_store::Write;
@@ -11,6 +13,11 @@ use gate_store::Write;
 use crate::change::{Actor, Plan, audit, moved};
 use crate::decide::{World, spend_window};
 
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How long a refund that was made is followed. Stripe's documents say that it can fail for up to
+/// 30 days; five more for those that count otherwise.
+const FOLLOWED: Duration = Duration::from_secs(35 * 24 * 3600);
 /// How long Stripe's own approval is waited for, where Stripe does not say: its documented 14 days.
 const STRIPE_APPROVAL_DAYS: u64 = 14;
 
@@ -66,8 +73,7 @@ fn ended(
                 Some(Failure { code: Some(refusal.code), message: refusal.message.clone() });
         }
         Outcome::Held(hold) => {
-            let fallback =
-                now.after(std::time::Duration::from_secs(STRIPE_APPROVAL_DAYS * 24 * 3600));
+            let fallback = now.after(Duration::from_secs(STRIPE_APPROVAL_DAYS * 24 * 3600));
             let message = "Stripe holds this refund for an approval of its own, and makes it \
                            itself once it is given.";
             intent
@@ -99,6 +105,59 @@ fn ended(
     Ok(Plan { writes, reply: intent })
 }
 
+/// What a person found out of an intent that is `submitted`.
+pub(crate) fn resolve(
+    found: Option<&RefundId>,
+    note: &str,
+    by: &Actor,
+    policy: &Policy,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let Some(intent) = &world.seen.intent else {
+        return Err(AuthorityError::Asked(ActionError::IntentNotFound));
+    };
+    if let Some(refund) = found {
+        // Its status is looked up with the next look at it, which is due at once.
+        let status = RefundStatus::Open("pending".to_owned());
+        let refund = Refund { id: refund.clone(), status, intent: Some(intent.id.clone()) };
+        let mut plan = seen(intent, &refund, policy, world)?;
+        for write in &mut plan.writes {
+            if let Write::UpdateIntent { intent, .. } = write {
+                intent.follow_at = Some(world.now);
+            }
+        }
+        return Ok(plan);
+    }
+    let mut intent = intent.clone();
+    let was = intent.state;
+    intent.needs_person = false;
+    let message = format!("A person found that no refund was made: {note}");
+    intent.failure = Some(Failure { code: Some(FailureCode::NotFoundAtStripe), message });
+    let (intent, writes) = moved(was, intent, Event::Fail, by, world.now, world.ids)?;
+    Ok(Plan { writes, reply: intent })
+}
+
+/// A refund that stands as it stood: when it was due to be looked at, the next look is set.
+fn looked_at(intent: &Intent, world: &World<'_>) -> Plan<Intent> {
+    if intent.follow_at.is_none_or(|at| at > world.now) {
+        return Plan::nothing(intent.clone());
+    }
+    let mut intent = intent.clone();
+    intent.follow_at = follow_at(intent.settled_at, world.now);
+    intent.lease_until = None;
+    let write = Write::UpdateIntent { was: intent.state, intent: Box::new(intent.clone()) };
+    Plan { writes: vec![write], reply: intent }
+}
+
+/// When a refund is looked at next: hourly on its first day, then daily, until it is 35 days old.
+fn follow_at(settled_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    match now.since(settled_at?) {
+        age if age < DAY => Some(now.after(HOUR)),
+        age if age < FOLLOWED => Some(now.after(DAY)),
+        _ => None,
+    }
+}
+
 /// Takes a refund that was seen at Stripe, whatever was thought before.
 fn seen(
     intent: &Intent,
@@ -106,11 +165,11 @@ fn seen(
     policy: &Policy,
     world: &World<'_>,
 ) -> Result<Plan<Intent>, AuthorityError> {
-    let came_back = matches!(refund.status, RefundStatus::Canceled | RefundStatus::Failed);
+    let came_back = refund.status.came_back();
     let told = intent.refund.as_ref() == Some(refund) && intent.state != State::Submitted;
     // Once it came back, it does not go out again: that it was made is older news.
     if told || (intent.state == State::Reversed && !came_back) {
-        return Ok(Plan::nothing(intent.clone()));
+        return Ok(looked_at(intent, world));
     }
     let made = matches!(intent.state, State::Settled | State::Reversed);
     let event = match (came_back, made) {
@@ -151,6 +210,7 @@ fn seen(
         next.failure = None;
         next.settled_at.get_or_insert(world.now);
     }
+    next.follow_at = if came_back { None } else { follow_at(next.settled_at, world.now) };
     let (next, mut writes) =
         moved(intent.state, next, event, &Actor::gateway(), world.now, world.ids)?;
     if !intent.state.counts() && next.state.counts() {

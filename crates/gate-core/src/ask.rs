@@ -28,6 +28,22 @@ pub struct Ask {
     pub dry_run: bool,
 }
 
+impl Ask {
+    /// Asks for `wanted` of `target`, and nothing else: no reason, no key, for real.
+    #[must_use]
+    pub const fn new(target: Target, wanted: Wanted) -> Self {
+        Self {
+            target,
+            wanted,
+            believed_currency: None,
+            reason: None,
+            justification: None,
+            key: None,
+            dry_run: false,
+        }
+    }
+}
+
 /// The payment a refund is asked of.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Target {

@@ -1,6 +1,6 @@
 //! The real charge, as read from Stripe, and what of it can still be given back.
 
-use gate_money::{Amount, Currency};
+use gate_money::{Amount, Currency, MoneyError};
 
 use crate::ask::Wanted;
 use crate::error::ActionError;
@@ -98,6 +98,28 @@ impl CustomerFact {
 }
 
 impl Charge {
+    /// A charge of `amount` that was paid and captured, of which nothing was given back; without
+    /// customer or dispute, and of unknown age.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: zero is an amount of every currency.
+    pub fn paid(id: ChargeId, amount: Amount, channel: Channel) -> Result<Self, MoneyError> {
+        Ok(Self {
+            id,
+            payment_intent: None,
+            amount,
+            amount_captured: amount,
+            amount_refunded: Amount::from_stripe(0, amount.currency())?,
+            captured: true,
+            status: ChargeStatus::Succeeded,
+            dispute: Dispute::None,
+            customer: CustomerFact::None,
+            created_at: Timestamp::default(),
+            channel,
+        })
+    }
+
     /// What can still be refunded, zero included: `amount − amount_refunded`, and never more than
     /// was captured. (`amount_captured − amount_refunded` would subtract an uncaptured rest twice.)
     ///

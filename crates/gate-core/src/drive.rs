@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::codes::FailureCode;
 use crate::error::ActionError;
-use crate::intent::{Failure, Intent, Refund};
+use crate::intent::{Failure, Intent, ListedRefund, Refund};
 use crate::permit::{Claim, Expected, Permit, Ticket, ticket};
-use crate::ports::{Authority, Doubt, Outcome, Processor, SendError};
+use crate::ports::{Authority, Doubt, Outcome, Processor, Refusal, SendError};
 use crate::time::{Clock, Deadline, Ids};
 
 /// Most attempts under one lease.
@@ -20,6 +21,10 @@ const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Stripe keeps an idempotency key for 24 hours; an hour before that nothing is sent again.
 const SEND_AGAIN_WITHIN: Duration = Duration::from_secs(23 * 3600);
+/// How long after that an unknown outcome is looked for; then the intent has failed.
+const LOOKED_FOR: Duration = Duration::from_secs(15 * 24 * 3600);
+/// How much earlier than the submission by our clock a refund of it may be by Stripe's.
+const CLOCKS_APART: Duration = Duration::from_secs(300);
 
 pub(crate) struct Driver {
     pub(crate) authority: Arc<dyn Authority>,
@@ -82,9 +87,11 @@ impl Driver {
         if claim.stopped || age >= SEND_AGAIN_WITHIN {
             let known = match self.seen(&intent).await {
                 Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
-                Looked::NotThere if age >= SEND_AGAIN_WITHIN && !intent.needs_person => {
-                    Known::Outcome(Outcome::NeedsPerson)
+                Looked::NotThere if age >= SEND_AGAIN_WITHIN.saturating_add(LOOKED_FOR) => {
+                    Known::Outcome(Outcome::Refused(never_found()))
                 }
+                Looked::NotThere if age >= SEND_AGAIN_WITHIN => needs_person(&intent),
+                Looked::Stranger => needs_person(&intent),
                 Looked::NotThere | Looked::Unclear => Known::Nothing,
             };
             return self.record(intent, fence, known).await;
@@ -116,6 +123,7 @@ impl Driver {
                 match self.seen(intent).await {
                     Looked::Found(refund) => return Known::Outcome(Outcome::Seen(refund)),
                     Looked::NotThere => {}
+                    Looked::Stranger => return needs_person(intent),
                     Looked::Unclear => return Known::Nothing,
                 }
             }
@@ -129,7 +137,10 @@ impl Driver {
                 Err(SendError::Refused(refusal)) => {
                     return match self.seen(intent).await {
                         Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
-                        Looked::NotThere => Known::Outcome(Outcome::Refused(refusal)),
+                        Looked::Stranger if in_doubt => needs_person(intent),
+                        Looked::NotThere | Looked::Stranger => {
+                            Known::Outcome(Outcome::Refused(refusal))
+                        }
                         Looked::Unclear => Known::Nothing,
                     };
                 }
@@ -155,6 +166,7 @@ impl Driver {
             Some(doubt) if !in_doubt => Known::Outcome(Outcome::NotExecuted(doubt.message)),
             Some(_) | None => match self.seen(intent).await {
                 Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
+                Looked::Stranger => needs_person(intent),
                 Looked::NotThere | Looked::Unclear => Known::Nothing,
             },
         }
@@ -163,12 +175,20 @@ impl Driver {
     /// Looks for the intent's refund among all refunds of its charge.
     async fn seen(&self, intent: &Intent) -> Looked {
         let by = self.clock.deadline(self.call_timeout);
-        match self.processor.refunds_of(&intent.charge, by).await {
-            Ok(refunds) => refunds
-                .into_iter()
-                .find(|refund| refund.intent.as_ref() == Some(&intent.id))
-                .map_or(Looked::NotThere, Looked::Found),
-            Err(_) => Looked::Unclear,
+        let Ok(listed) = self.processor.refunds_of(&intent.charge, by).await else {
+            return Looked::Unclear;
+        };
+        let since = intent.submitted_at.map(|at| at.before(CLOCKS_APART));
+        let like_ours = listed.iter().any(|other| {
+            other.refund.intent.is_none()
+                && other.minor == intent.amount.minor()
+                && since.is_some_and(|since| other.created_at >= since)
+        });
+        let ours = |other: &ListedRefund| other.refund.intent.as_ref() == Some(&intent.id);
+        match listed.into_iter().find(ours) {
+            Some(ours) => Looked::Found(ours.refund),
+            None if like_ours => Looked::Stranger,
+            None => Looked::NotThere,
         }
     }
 
@@ -211,8 +231,23 @@ impl Driver {
 enum Looked {
     Found(Refund),
     NotThere,
+    /// Not ours by its metadata, but of this amount, and since this was submitted: it may be ours
+    /// with its metadata edited, so it is neither adopted nor is anything sent.
+    Stranger,
     /// The listing failed: that is not a proof of anything.
     Unclear,
+}
+
+/// Raises the alarm, once.
+fn needs_person(intent: &Intent) -> Known {
+    if intent.needs_person { Known::Nothing } else { Known::Outcome(Outcome::NeedsPerson) }
+}
+
+fn never_found() -> Refusal {
+    Refusal {
+        code: FailureCode::NotFoundAtStripe,
+        message: "No refund was found at Stripe within 15 days of the last attempt.".to_owned(),
+    }
 }
 
 /// Shows an outcome that could not be recorded yet. Only certain news are shown.
@@ -239,12 +274,11 @@ fn foretell(intent: &mut Intent, outcome: &Outcome) {
 mod tests {
     use super::*;
     use crate::ask::Wanted;
-    use crate::codes::FailureCode;
     use crate::fakes::{
         JumpClock, LEASE, OneIntent, SameBytes, Scripted, Step, ask, charge, submitted,
     };
     use crate::ids::AgentKey;
-    use crate::ports::{Actions, Answer, Hold, Records, Refusal};
+    use crate::ports::{Actions, Answer, Hold, Records};
     use crate::reconcile::Reconciler;
     use crate::refund::{Refunds, Settings};
     use crate::state::State;

@@ -11,12 +11,12 @@ use async_trait::async_trait;
 use gate_money::{Amount, Currency, Rate};
 
 use crate::ask::{Ask, Justification, Target, Wanted};
-use crate::charge::{Channel, Charge, ChargeStatus, CustomerFact, Dispute};
+use crate::charge::{Channel, Charge};
 use crate::ids::{
     AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, IdempotencyKey, IntentId,
     RefundId,
 };
-use crate::intent::{Failure, Intent, Refund, RefundStatus, Valuation};
+use crate::intent::{Failure, Intent, ListedRefund, Refund, RefundStatus, Valuation};
 use crate::permit::{Claim, Lease, Ticket};
 use crate::ports::{
     Agent, Authority, AuthorityError, Budget, Decided, IntentFilter, Outcome, Page, Preview,
@@ -36,31 +36,12 @@ pub(crate) fn channel() -> Channel {
 pub(crate) fn charge(id: &str, minor: i64, currency: &str) -> Charge {
     let currency = Currency::parse(currency).unwrap();
     let amount = Amount::from_stripe(minor, currency).unwrap();
-    Charge {
-        id: ChargeId::parse(id).unwrap(),
-        payment_intent: None,
-        amount,
-        amount_captured: amount,
-        amount_refunded: Amount::from_stripe(0, currency).unwrap(),
-        captured: true,
-        status: ChargeStatus::Succeeded,
-        dispute: Dispute::None,
-        customer: CustomerFact::None,
-        created_at: Timestamp::from_millis(0),
-        channel: channel(),
-    }
+    Charge::paid(ChargeId::parse(id).unwrap(), amount, channel()).unwrap()
 }
 
 pub(crate) fn ask(target: &str, wanted: Wanted) -> Ask {
-    Ask {
-        target: Target::parse(target).unwrap(),
-        wanted,
-        believed_currency: None,
-        reason: None,
-        justification: None,
-        key: Some(IdempotencyKey::parse("k").unwrap()),
-        dry_run: false,
-    }
+    let key = Some(IdempotencyKey::parse("k").unwrap());
+    Ask { key, ..Ask::new(Target::parse(target).unwrap(), wanted) }
 }
 
 pub(crate) fn refund_of(intent: &IntentId, status: &str) -> Refund {
@@ -121,6 +102,7 @@ pub(crate) fn submitted(charge: &Charge, amount: Amount, now: Timestamp) -> Inte
         created_at: now,
         updated_at: now,
         settled_at: None,
+        follow_at: None,
     }
 }
 
@@ -210,11 +192,16 @@ impl Processor for Scripted {
             }
         }
     }
-    async fn refunds_of(&self, _: &ChargeId, _: Deadline) -> Result<Vec<Refund>, ReadError> {
+    async fn refunds_of(&self, _: &ChargeId, _: Deadline) -> Result<Vec<ListedRefund>, ReadError> {
         if self.listing_fails {
             return Err(ReadError::Unavailable { after: None });
         }
-        Ok(self.made.lock().unwrap().clone())
+        let listed = |refund: &Refund| ListedRefund {
+            refund: refund.clone(),
+            minor: self.charge.amount.minor(),
+            created_at: Timestamp::from_millis(1_000_000),
+        };
+        Ok(self.made.lock().unwrap().iter().map(listed).collect())
     }
 }
 
@@ -288,7 +275,8 @@ impl Authority for OneIntent {
         let wanted: &[State] = match work {
             Work::Approved => &[State::Approved],
             Work::One(_) => &[State::Approved, State::Submitted],
-            Work::Submitted => &[State::Submitted],
+            Work::Settled => &[State::Settled],
+            Work::GivenUp(_) | Work::Submitted => &[State::Submitted],
         };
         let intent = self.held()?;
         Ok(if wanted.contains(&intent.state) {

@@ -74,6 +74,8 @@ pub struct Intent {
     pub updated_at: Timestamp,
     /// When its refund was first recorded as made.
     pub settled_at: Option<Timestamp>,
+    /// When its refund is next looked at: one that was made can still fail, weeks later.
+    pub follow_at: Option<Timestamp>,
 }
 
 /// What an amount counts for the caps, with the rate that an auditor can recompute it from.
@@ -232,6 +234,17 @@ pub struct Refund {
     pub intent: Option<IntentId>,
 }
 
+/// A refund as a listing of its charge shows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ListedRefund {
+    /// The refund.
+    pub refund: Refund,
+    /// Its amount in the charge's minor units.
+    pub minor: i64,
+    /// When Stripe made it.
+    pub created_at: Timestamp,
+}
+
 /// Stripe's status of a refund.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RefundStatus {
@@ -254,6 +267,15 @@ impl RefundStatus {
             "failed" => Self::Failed,
             "succeeded" => Self::Succeeded,
             other => Self::Open(other.to_owned()),
+        }
+    }
+
+    /// Whether the money did not go, or came back.
+    #[must_use]
+    pub const fn came_back(&self) -> bool {
+        match self {
+            Self::Canceled | Self::Failed => true,
+            Self::Open(_) | Self::Succeeded => false,
         }
     }
 

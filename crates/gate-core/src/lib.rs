@@ -50,8 +50,8 @@ pub use ids::{
     IdempotencyKey, IntentId, InvalidId, PaymentIntentId, RefundId, UserName,
 };
 pub use intent::{
-    Again, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, Intent, OnApproval,
-    Refund, RefundStatus, Valuation,
+    Again, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, Intent,
+    ListedRefund, OnApproval, Refund, RefundStatus, Valuation,
 };
 pub use permit::{Claim, Lease, Permit, Ticket};
 pub use ports::{
@@ -60,7 +60,7 @@ pub use ports::{
     SendError, Work,
 };
 pub use reconcile::{Reconciled, Reconciler};
-pub use refund::{Refunds, Settings};
+pub use refund::{Observed, Refunds, Settings};
 pub use request::{FixedRequest, RequestParts};
 pub use state::{Event, IllegalEvent, State};
 pub use time::{Clock, Deadline, Ids, Timestamp};

@@ -68,6 +68,8 @@ pub(crate) struct Expected<'a> {
 #[must_use = "a ticket that is dropped leaves its intent submitted until its lease ends"]
 pub struct Ticket {
     intent: IntentId,
+    charge: ChargeId,
+    amount: Amount,
     request: FixedRequest,
     livemode: bool,
     fence: u64,
@@ -79,6 +81,18 @@ impl Ticket {
     #[must_use]
     pub const fn intent(&self) -> &IntentId {
         &self.intent
+    }
+
+    /// The charge that is refunded.
+    #[must_use]
+    pub const fn charge(&self) -> &ChargeId {
+        &self.charge
+    }
+
+    /// What is refunded of it.
+    #[must_use]
+    pub const fn amount(&self) -> Amount {
+        self.amount
     }
 
     /// The idempotency key at Stripe: `bb_` and the intent's id.
@@ -136,6 +150,8 @@ pub(crate) fn ticket(
     }
     Ok(Ticket {
         intent: intent.id,
+        charge: intent.charge,
+        amount: intent.amount,
         request,
         livemode: intent.livemode,
         fence: lease.fence,

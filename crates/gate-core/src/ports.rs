@@ -13,7 +13,7 @@ use crate::error::ActionError;
 use crate::ids::{
     AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, IdempotencyKey, IntentId,
 };
-use crate::intent::{DecisionReason, Intent, Refund, RefundStatus, Valuation};
+use crate::intent::{DecisionReason, Intent, ListedRefund, Refund, Valuation};
 use crate::permit::{Claim, Lease, Ticket};
 use crate::state::{Event, State};
 use crate::time::{Deadline, Timestamp};
@@ -77,7 +77,11 @@ pub trait Processor: Send + Sync {
     /// # Errors
     ///
     /// [`ReadError`]; a charge that is not found is an error, not an empty list.
-    async fn refunds_of(&self, charge: &ChargeId, by: Deadline) -> Result<Vec<Refund>, ReadError>;
+    async fn refunds_of(
+        &self,
+        charge: &ChargeId,
+        by: Deadline,
+    ) -> Result<Vec<ListedRefund>, ReadError>;
 }
 
 /// What kept a processor from telling facts. Nothing was changed.
@@ -182,10 +186,8 @@ impl Outcome {
             Self::NotExecuted(_) => Some(Event::NotExecute),
             Self::NeedsPerson => None,
             Self::Refused(_) => Some(Event::Fail),
-            Self::Seen(refund) => Some(match refund.status {
-                RefundStatus::Canceled | RefundStatus::Failed => Event::Fail,
-                RefundStatus::Open(_) | RefundStatus::Succeeded => Event::Settle,
-            }),
+            Self::Seen(refund) if refund.status.came_back() => Some(Event::Fail),
+            Self::Seen(_) => Some(Event::Settle),
         }
     }
 }
@@ -380,8 +382,13 @@ pub enum Decision {
 pub enum Work {
     /// Approved intents that the gateway executes.
     Approved,
+    /// What this call decided, if it did and nobody took it over: its answer never came, and the
+    /// caller sent nothing. A lease that is still held does not stand in the way: it is the call's.
+    GivenUp(AttemptId),
     /// This intent, if it is approved or submitted.
     One(IntentId),
+    /// Settled intents whose refund is to be looked at again.
+    Settled,
     /// Submitted intents whose lease has ended.
     Submitted,
 }

@@ -35,13 +35,15 @@ impl Reconciler {
         Self { refunds, clock }
     }
 
-    /// Takes what is submitted and whose lease has ended, and what was approved, and drives it.
+    /// Tells what was given up; takes what is submitted and whose lease has ended, and what was
+    /// approved, and drives it; looks again at refunds that were made and may still fail.
     ///
     /// # Errors
     ///
     /// [`AuthorityError`] when no work could be claimed.
     pub async fn step(&self) -> Result<Reconciled, AuthorityError> {
         let mut done = Reconciled::default();
+        self.refunds.report_given_up().await;
         let asked_at = self.clock.uptime();
         for claim in self.refunds.authority().claim(Work::Submitted, CLAIMS_MAX).await? {
             let id = claim.intent.id.clone();
@@ -56,6 +58,14 @@ impl Reconciler {
             }
             let id = claim.intent.id.clone();
             done.note(id, self.refunds.execute_claimed(claim).await.map(|d| d.intent.state));
+        }
+        for claim in self.refunds.authority().claim(Work::Settled, CLAIMS_MAX).await? {
+            let id = claim.intent.id.clone();
+            match self.refunds.follow(&claim.intent).await {
+                // Most refunds stay what they are; only a change is worth a word.
+                Ok(state) if state == claim.intent.state => {}
+                result => done.note(id, result),
+            }
         }
         Ok(done)
     }

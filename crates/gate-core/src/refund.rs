@@ -1,7 +1,7 @@
 //! The refund, from asking to answering. [`Refunds::refund`] reads as the numbered steps of the
 //! README; everything below it is called from there.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,18 +11,21 @@ use crate::ask::{Ask, Target, Wanted};
 use crate::charge::{Charge, resolve};
 use crate::drive::{Driven, Driver};
 use crate::error::ActionError;
-use crate::ids::{AgentKey, AttemptId, IntentId};
+use crate::ids::{AgentKey, AttemptId, ChargeId, IntentId};
 use crate::intent::{Again, Intent};
 use crate::permit::{Claim, Expected, Permit};
 use crate::ports::{
-    Actions, Answer, Authority, AuthorityError, Decided, Processor, ReadError, Records, Work,
+    Actions, Answer, Authority, AuthorityError, Decided, Outcome, Processor, ReadError, Records,
+    Work,
 };
 use crate::state::State;
 use crate::time::{Clock, Ids};
 
 /// Most attempts to read a charge for one request.
 const READ_ATTEMPTS_MAX: u32 = 3;
-/// First pause between two of them; doubles each time.
+/// Most decisions without an answer that are remembered.
+const GIVEN_UP_MAX: usize = 1024;
+/// First pause between two attempts to read; doubles each time.
 const READ_PAUSE: Duration = Duration::from_millis(200);
 
 /// Figures that the core is run with.
@@ -49,6 +52,16 @@ pub struct Refunds {
     ids: Arc<dyn Ids>,
     driver: Arc<Driver>,
     settings: Settings,
+    given_up: Mutex<Vec<AttemptId>>,
+}
+
+/// What looking at a charge's refunds came to.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// Refunds of intents of ours, with the state that each is in now.
+    pub ours: Vec<(IntentId, State)>,
+    /// How many refunds are not ours.
+    pub others: u32,
 }
 
 impl Refunds {
@@ -69,7 +82,8 @@ impl Refunds {
             ids: Arc::clone(&ids),
             call_timeout: settings.call_timeout,
         });
-        Self { authority, records, processor, clock, ids, driver, settings }
+        let given_up = Mutex::default();
+        Self { authority, records, processor, clock, ids, driver, settings, given_up }
     }
 
     pub(crate) fn driver(&self) -> &Driver {
@@ -165,7 +179,8 @@ impl Refunds {
         };
         let by = self.clock.deadline(self.settings.call_timeout);
         let refunds = self.processor.refunds_of(&charge.id, by).await.unwrap_or_default();
-        ActionError::ChargeAlreadyRefunded { by: refunds.into_iter().find_map(|r| r.intent) }
+        let by = refunds.into_iter().find_map(|listed| listed.refund.intent);
+        ActionError::ChargeAlreadyRefunded { by }
     }
 
     /// Answers with what exists, or says that it has to be decided.
@@ -271,9 +286,85 @@ impl Refunds {
     ) -> Result<Decided, ActionError> {
         match self.authority.decide(key, ask, charge, attempt).await {
             Err(AuthorityError::StoreUnavailable(_) | AuthorityError::Unavailable(_)) => {
-                Ok(self.authority.decide(key, ask, charge, attempt).await?)
+                let second = self.authority.decide(key, ask, charge, attempt).await;
+                if let Err(AuthorityError::StoreUnavailable(_) | AuthorityError::Unavailable(_)) =
+                    second
+                {
+                    self.give_up(attempt.clone());
+                }
+                Ok(second?)
             }
             other => Ok(other?),
         }
+    }
+
+    /// Remembers a decision whose answer never came: nothing is sent for it, and once the authority
+    /// is back it is told so. Should this process end first, the intent, if there is one, is driven
+    /// like any other whose worker is gone.
+    fn give_up(&self, attempt: AttemptId) {
+        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        if given_up.len() < GIVEN_UP_MAX {
+            given_up.push(attempt);
+        }
+    }
+
+    /// Tells the authority what was given up.
+    pub(crate) async fn report_given_up(&self) {
+        let given_up: Vec<AttemptId> =
+            std::mem::take(&mut *self.given_up.lock().unwrap_or_else(PoisonError::into_inner));
+        for attempt in given_up {
+            if self.report_one(&attempt).await.is_err() {
+                self.give_up(attempt);
+            }
+        }
+    }
+
+    async fn report_one(&self, attempt: &AttemptId) -> Result<(), AuthorityError> {
+        let why = "The decision's answer was lost, and nothing was sent to Stripe.";
+        for claim in self.authority.claim(Work::GivenUp(attempt.clone()), 1).await? {
+            let news = Outcome::NotExecuted(why.to_owned());
+            self.authority.record(&claim.intent.id, claim.lease.fence, &news).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks again at a refund that was made, and records it as it now stands.
+    pub(crate) async fn follow(&self, intent: &Intent) -> Result<State, ActionError> {
+        let by = self.clock.deadline(self.settings.call_timeout);
+        let listed = self.processor.refunds_of(&intent.charge, by).await?;
+        let known = intent.refund.as_ref().map(|refund| &refund.id);
+        // By its own id: metadata can be edited, and then it is still this refund.
+        let ours = listed.into_iter().find(|listed| Some(&listed.refund.id) == known);
+        let Some(mut refund) = ours.map(|listed| listed.refund) else {
+            return Err(ActionError::StripeError { detail: "the refund is not listed any more" });
+        };
+        refund.intent = Some(intent.id.clone());
+        Ok(self.authority.record(&intent.id, 0, &Outcome::Seen(refund)).await?.state)
+    }
+
+    /// Looks at all refunds of a charge, and records each that carries an intent of ours as it now
+    /// stands. Others are not ours to adopt; they are counted for the log.
+    ///
+    /// # Errors
+    ///
+    /// [`ActionError`] when they could not be read, or not all be recorded.
+    pub async fn observe(&self, charge: &ChargeId) -> Result<Observed, ActionError> {
+        let by = self.clock.deadline(self.settings.call_timeout);
+        let mut observed = Observed::default();
+        for listed in self.processor.refunds_of(charge, by).await? {
+            let Some(id) = listed.refund.intent.clone() else {
+                observed.others = observed.others.saturating_add(1);
+                continue;
+            };
+            match self.authority.record(&id, 0, &Outcome::Seen(listed.refund)).await {
+                Ok(intent) => observed.ours.push((id, intent.state)),
+                // Metadata that names an intent which is not here: another gateway's, or made up.
+                Err(AuthorityError::Asked(ActionError::IntentNotFound)) => {
+                    observed.others = observed.others.saturating_add(1);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(observed)
     }
 }

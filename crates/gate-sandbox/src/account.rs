@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
     charges::Charge,
     customers::Customer,
     disputes::Dispute,
+    events::{self, Event, Happening},
     failure::Failure,
     form::Params,
     idempotency::Kept,
@@ -15,15 +17,18 @@ use crate::{
     intents::Intent,
     keys::{Caller, Resource},
     list::{Object, Shelf},
-    refunds::{Refund, RefundStatus},
+    refunds::{Refund, RefundStatus, Turn},
 };
 
 /// What the control API can set for all accounts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Settings {
     /// Whether a refund over the charge is answered with the code `amount_too_large`. Which of the
     /// two shapes Stripe uses is not documented, so both can be had.
     pub(crate) over_refund_code: bool,
+    /// What refunds are when they are made, where the card does not say otherwise.
+    pub(crate) new_refunds: Option<Turn>,
 }
 
 /// One account's objects; nothing is seen from another account.
@@ -33,11 +38,14 @@ pub(crate) struct Account {
     pub(crate) charges: Shelf<Charge>,
     pub(crate) customers: Shelf<Customer>,
     pub(crate) disputes: Shelf<Dispute>,
+    pub(crate) events: Shelf<Event>,
     pub(crate) intents: Shelf<Intent>,
     pub(crate) refunds: Shelf<Refund>,
     pub(crate) kept: Kept,
     /// Refunds that move on by themselves: when, in the sandbox's seconds, which, and to what.
     pub(crate) scheduled: Vec<(i64, String, RefundStatus)>,
+    /// What happened and is not an event yet.
+    pub(crate) happenings: Vec<Happening>,
 }
 
 /// One request that is being executed.
@@ -46,7 +54,7 @@ pub(crate) struct Call<'a> {
     pub(crate) random: &'a mut Random,
     /// The sandbox's clock, seconds since 1970.
     pub(crate) now_secs: i64,
-    pub(crate) settings: Settings,
+    pub(crate) settings: &'a Settings,
     pub(crate) params: &'a Params,
     pub(crate) caller: &'a Caller,
 }
@@ -62,22 +70,24 @@ impl Account {
             Resource::Charges => self.charges.find(id).map(Object::render),
             Resource::Customers => self.customers.find(id).map(Object::render),
             Resource::Disputes => self.disputes.find(id).map(Object::render),
+            Resource::Events => self.events.find(id).map(Object::render),
             Resource::PaymentIntents => self.intents.find(id).map(Object::render),
             Resource::Refunds => self.refunds.find(id).map(Object::render),
             Resource::Account | Resource::Balance | Resource::Connect => None,
         }
     }
 
-    /// Moves on the refunds whose time has come.
+    /// Moves on the refunds whose time has come, and forgets old events.
     pub(crate) fn settle(&mut self, now_secs: i64, random: &mut Random) {
         let scheduled = std::mem::take(&mut self.scheduled);
         let (due, later) = scheduled.into_iter().partition(|(at_secs, ..)| *at_secs <= now_secs);
         self.scheduled = later;
         let due: Vec<(i64, String, RefundStatus)> = due;
-        for (_, id, status) in due {
+        for (at_secs, id, status) in due {
             // A refund that the control API ended in the meantime stays as it is.
-            let _ = self.move_refund(&id, status, None, None, random);
+            let _ = self.move_refund(&id, Turn::from(status), at_secs, random);
         }
+        events::forget_old(&mut self.events, now_secs);
     }
 }
 

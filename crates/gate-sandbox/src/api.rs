@@ -16,10 +16,11 @@ use crate::{
     idempotency::{KEY_CHARS_MAX, Record},
     keys::Caller,
     route::{self, Route},
+    webhook::Cause,
 };
 
 /// The version whose shapes the sandbox speaks, whatever version a request names.
-const VERSION: &str = "2025-09-30.clover";
+pub(crate) const VERSION: &str = "2025-09-30.clover";
 
 /// An answer before it is dressed with headers.
 struct Answer {
@@ -31,8 +32,8 @@ struct Answer {
 /// What an ordered fault does to the execution.
 #[derive(Clone, Copy)]
 enum Execution {
-    /// Executed; the answer is under way until then, in real milliseconds.
-    Answered { until_ms: i64 },
+    /// Executed; the answer is under way for so many milliseconds, and so are the events.
+    Answered { answer_ms: i64, events_ms: i64 },
     /// Executed, but answered with a 500.
     LostInside,
     /// Not executed, but answered with a 500.
@@ -53,6 +54,7 @@ impl Sandbox {
         let request_id = self.random.id("req_", 14);
         let fault = self.faults.take(&request.method, &request.path);
         let delay_ms = fault.as_ref().map_or(0, |fault| fault.delay_ms);
+        let answer_ms = i64::try_from(delay_ms).unwrap_or(i64::MAX);
         let kind = fault.map(|fault| fault.kind);
         let answered = match kind {
             Some(Kind::DropBefore | Kind::Reset) => None,
@@ -72,19 +74,30 @@ impl Sandbox {
                 Some(self.answer(now, request, &params, &request_id, Execution::Skipped))
             }
             Some(Kind::Delay) => {
-                let until_ms =
-                    now.real_ms.saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX));
-                let execution = Execution::Answered { until_ms };
+                let execution = Execution::Answered { answer_ms, events_ms: answer_ms };
                 Some(self.answer(now, request, &params, &request_id, execution))
             }
-            None | Some(Kind::DropAfter | Kind::Malformed | Kind::SlowBody) => {
-                let execution = Execution::Answered { until_ms: now.real_ms };
+            Some(Kind::WebhookBeforeAnswer) => {
+                let execution = Execution::Answered { answer_ms, events_ms: 0 };
+                Some(self.answer(now, request, &params, &request_id, execution))
+            }
+            None
+            | Some(
+                Kind::DropAfter
+                | Kind::Malformed
+                | Kind::SlowBody
+                | Kind::WebhookForged
+                | Kind::WebhookLate
+                | Kind::WebhookReorder
+                | Kind::WebhookTwice,
+            ) => {
+                let execution = Execution::Answered { answer_ms: 0, events_ms: 0 };
                 Some(self.answer(now, request, &params, &request_id, execution))
             }
         };
         self.remember(request, &params, answered.as_ref().map(|answer| answer.status));
         let delivery = match kind {
-            Some(Kind::Delay) => Delivery::Delay { ms: delay_ms },
+            Some(Kind::Delay | Kind::WebhookBeforeAnswer) => Delivery::Delay { ms: delay_ms },
             Some(Kind::DropAfter | Kind::DropBefore) => Delivery::Drop,
             Some(Kind::Reset) => Delivery::Reset,
             Some(Kind::SlowBody) => Delivery::SlowBody { ms: delay_ms },
@@ -94,7 +107,11 @@ impl Sandbox {
                 | Kind::Status409
                 | Kind::Status429
                 | Kind::Status500Done
-                | Kind::Status500Stored,
+                | Kind::Status500Stored
+                | Kind::WebhookForged
+                | Kind::WebhookLate
+                | Kind::WebhookReorder
+                | Kind::WebhookTwice,
             ) => Delivery::Normal,
         };
         // What is never sent still has the form of an answer.
@@ -122,7 +139,8 @@ impl Sandbox {
             .accounts
             .entry(caller.account.clone())
             .or_insert_with(|| Account::new(&caller.account));
-        account.settle(now.secs, &mut self.random);
+        account.settle(now.secs, &mut self.outbox.random);
+        self.outbox.publish(account, Cause::default(), now, &mut self.faults);
         let key = request.header("idempotency-key").filter(|_| request.method == "POST");
         let endpoint = format!("{} {}", request.method, request.path);
         if let Some(key) = key {
@@ -136,11 +154,19 @@ impl Sandbox {
             account: &mut *account,
             random: &mut self.random,
             now_secs: now.secs,
-            settings: self.settings,
+            settings: &self.settings,
             params,
             caller: &caller,
         };
         let outcome = execution.of(call, &route, id);
+        let cause = Cause {
+            method: &request.method,
+            path: &request.path,
+            request_id: Some(request_id),
+            idempotency_key: request.header("idempotency-key"),
+            wait_ms: execution.events_ms(),
+        };
+        self.outbox.publish(account, cause, now, &mut self.faults);
         let begun = outcome.as_ref().map_or_else(|failure| failure.begun, |_| true);
         let mut answer = match outcome {
             Ok(value) => Answer { status: 200, body: value.to_string().into(), headers: vec![] },
@@ -187,8 +213,15 @@ impl Execution {
 
     const fn until_ms(self, now: Moment) -> i64 {
         match self {
-            Self::Answered { until_ms } => until_ms,
+            Self::Answered { answer_ms, .. } => now.real_ms.saturating_add(answer_ms),
             Self::LostInside | Self::Skipped => now.real_ms,
+        }
+    }
+
+    const fn events_ms(self) -> i64 {
+        match self {
+            Self::Answered { events_ms, .. } => events_ms,
+            Self::LostInside | Self::Skipped => 0,
         }
     }
 }

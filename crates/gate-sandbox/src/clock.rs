@@ -8,13 +8,16 @@ use jiff::{SignedDuration, Timestamp, civil::Weekday, tz::TimeZone};
 pub(crate) struct Moment {
     /// Real time, milliseconds since 1970.
     pub(crate) real_ms: i64,
+    /// The sandbox's time, milliseconds since 1970.
+    pub(crate) ms: i64,
     /// The sandbox's time, seconds since 1970.
     pub(crate) secs: i64,
 }
 
 impl Moment {
     pub(crate) const fn new(real_ms: i64, advanced_secs: i64) -> Self {
-        Self { real_ms, secs: real_ms.div_euclid(1000).saturating_add(advanced_secs) }
+        let ms = real_ms.saturating_add(advanced_secs.saturating_mul(1000));
+        Self { real_ms, ms, secs: real_ms.div_euclid(1000).saturating_add(advanced_secs) }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The control API under `/_sandbox/`: what a test needs and Stripe does not offer.
 //!
 //! Bodies and answers are JSON; an error is `{"error":{"message":"…"}}` and says what to do. The
-//! control calls need no key, are not subject to faults and are not listed among the requests.
+//! control calls need no key, are subject to no faults but those of webhooks, and are not listed
+//! among the requests.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -23,14 +24,16 @@ use crate::{
     intents::{Intent, IntentStatus},
     keys::{Access, Grant, Resource},
     list::Object,
-    refunds::RefundStatus,
+    refunds::Turn,
+    webhook::Cause,
 };
 
 /// How far the clock may be moved altogether, in seconds: a hundred years.
 const ADVANCE_SECS_MAX: i64 = 100 * 365 * 24 * 60 * 60;
 
-const PATHS: &str = "GET requests, GET rates/eurofxref-daily.xml, POST charges, POST clock, \
-                     POST faults, DELETE faults, POST keys, POST refunds/{id}, POST settings";
+const PATHS: &str = "GET deliveries, GET requests, GET rates/eurofxref-daily.xml, GET webhook, \
+                     POST charges, POST clock, POST disputes, POST disputes/{id}, POST faults, \
+                     DELETE faults, POST keys, POST refunds/{id}, POST settings, POST webhook";
 
 /// A sentence and the status it goes with.
 type Refusal = (u16, String);
@@ -104,23 +107,41 @@ struct KeyOrder {
     agent_tagged: bool,
 }
 
+/// `POST /_sandbox/disputes`: a dispute of a charge that is there already.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RefundOrder {
-    status: RefundStatus,
-    failure_reason: Option<String>,
-    pending_reason: Option<String>,
+struct NewDisputeOrder {
+    charge: String,
+    #[serde(flatten)]
+    dispute: DisputeOrder,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DisputeMove {
+    status: String,
+}
+
+/// What is named is set; `"newRefunds": null` leaves new refunds to their cards again.
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct SettingsOrder {
-    over_refund_code: bool,
+    over_refund_code: Option<bool>,
+    #[serde(default, deserialize_with = "named")]
+    new_refunds: Option<Option<Turn>>,
+}
+
+/// `POST /_sandbox/webhook`: where deliveries go, or nowhere when `url` is null.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WebhookOrder {
+    url: Option<String>,
+    secret: Option<String>,
 }
 
 impl Sandbox {
     /// Answers the control request for `path`, which is what follows `/_sandbox/`.
     pub(crate) fn control(&mut self, now: Moment, path: &str, request: &Request) -> Reply {
+        self.catch_up(now);
         let segments: Vec<&str> = path.split('/').collect();
         let mut content_type = "application/json";
         let answered = match (request.method.as_str(), segments.as_slice()) {
@@ -128,9 +149,13 @@ impl Sandbox {
                 content_type = "text/xml";
                 Ok(feed::daily(now.secs))
             }
+            ("GET", ["deliveries"]) => Ok(self.outbox.deliveries(now).to_string()),
+            ("GET", ["webhook"]) => Ok(self.outbox.shown().to_string()),
             ("GET", ["requests"]) => Ok(json!(self.received).to_string()),
             ("POST", ["charges"]) => self.order_charge(now, request),
             ("POST", ["clock"]) => self.advance(now, request),
+            ("POST", ["disputes"]) => self.open_dispute(now, request),
+            ("POST", ["disputes", id]) => self.move_dispute(now, request, id),
             ("POST", ["faults"]) => self.order_fault(request),
             ("DELETE", ["faults"]) => {
                 self.faults.clear();
@@ -139,10 +164,13 @@ impl Sandbox {
             ("POST", ["keys"]) => self.set_key(request),
             ("POST", ["refunds", id]) => self.move_refund(now, request, id),
             ("POST", ["settings"]) => self.set(request),
+            ("POST", ["webhook"]) => self.set_webhook(request),
             (method, _) => {
                 Err((404, format!("there is no {method} /_sandbox/{path}; these exist: {PATHS}")))
             }
         };
+        let cause = Cause { method: &request.method, path: &request.path, ..Cause::default() };
+        self.publish(cause, now);
         let (status, body) = match answered {
             Ok(body) => (200, body),
             Err((status, message)) => {
@@ -157,33 +185,56 @@ impl Sandbox {
     }
 
     /// The account that a control request means: that of its `Stripe-Account` header, else the own.
-    fn account_of(&mut self, now: Moment, request: &Request) -> (&mut Account, &mut Random) {
+    fn account_of(&mut self, request: &Request) -> (&mut Account, &mut Random) {
         let id = request.header("stripe-account").unwrap_or(&self.own_account);
         let account = self.accounts.entry(id.to_owned()).or_insert_with_key(|id| Account::new(id));
-        account.settle(now.secs, &mut self.random);
         (account, &mut self.random)
     }
 
     fn order_charge(&mut self, now: Moment, request: &Request) -> Result<String, Refusal> {
         let order: ChargeOrder = read(request)?;
-        let (account, random) = self.account_of(now, request);
+        let (account, random) = self.account_of(request);
         let charge = order.into_charge(account, random, now.secs).map_err(|text| (400, text))?;
         Ok(charge.to_string())
     }
 
     fn move_refund(&mut self, now: Moment, request: &Request, id: &str) -> Result<String, Refusal> {
-        let order: RefundOrder = read(request)?;
-        let (account, random) = self.account_of(now, request);
-        if account.refunds.find(id).is_none() {
+        let turn: Turn = read(request)?;
+        let (account, random) = self.account_of(request);
+        let status = if account.refunds.find(id).is_some() { 400 } else { 404 };
+        let moved = account.move_refund(id, turn, now.secs, random);
+        Ok(moved.map_err(|text| (status, text))?.to_string())
+    }
+
+    fn open_dispute(&mut self, now: Moment, request: &Request) -> Result<String, Refusal> {
+        let NewDisputeOrder { charge, dispute } = read(request)?;
+        let (account, random) = self.account_of(request);
+        let Some(charge) = account.charges.find(&charge) else {
             let text = format!(
-                "there is no refund {id} in account {}; name another account in Stripe-Account",
+                "there is no charge {charge} in account {}; name another account in Stripe-Account",
                 account.id
             );
             return Err((404, text));
-        }
-        let RefundOrder { status, failure_reason, pending_reason } = order;
-        let moved = account.move_refund(id, status, failure_reason, pending_reason, random);
-        Ok(moved.map_err(|text| (400, text))?.to_string())
+        };
+        dispute.check_new(account).map_err(|text| (400, text))?;
+        let created = dispute.created.unwrap_or(now.secs);
+        let dispute = DisputeOrder { created: Some(created), ..dispute };
+        let dispute = dispute.into_dispute(charge, random);
+        let rendered = dispute.render();
+        account.add_dispute(dispute, now.secs);
+        Ok(rendered.to_string())
+    }
+
+    fn move_dispute(
+        &mut self,
+        now: Moment,
+        request: &Request,
+        id: &str,
+    ) -> Result<String, Refusal> {
+        let DisputeMove { status } = read(request)?;
+        let (account, _) = self.account_of(request);
+        let moved = account.move_dispute(id, status, now.secs);
+        Ok(moved.map_err(|text| (404, text))?.to_string())
     }
 
     fn advance(&mut self, now: Moment, request: &Request) -> Result<String, Refusal> {
@@ -219,9 +270,34 @@ impl Sandbox {
     }
 
     fn set(&mut self, request: &Request) -> Result<String, Refusal> {
-        let SettingsOrder { over_refund_code } = read(request)?;
-        self.settings.over_refund_code = over_refund_code;
-        Ok(json!({ "overRefundCode": over_refund_code }).to_string())
+        let SettingsOrder { over_refund_code, new_refunds } = read(request)?;
+        if over_refund_code.is_none() && new_refunds.is_none() {
+            return Err((400, "name `overRefundCode` or `newRefunds`".to_owned()));
+        }
+        if let Some(code) = over_refund_code {
+            self.settings.over_refund_code = code;
+        }
+        if let Some(turn) = new_refunds {
+            self.settings.new_refunds = turn;
+        }
+        Ok(json!(self.settings).to_string())
+    }
+
+    fn set_webhook(&mut self, request: &Request) -> Result<String, Refusal> {
+        let refused = |text: &str| Err((400, text.to_owned()));
+        match read(request)? {
+            WebhookOrder { url: None, .. } => self.outbox.close(),
+            WebhookOrder { url: Some(url), secret } => {
+                if !url.starts_with("http://") && !url.starts_with("https://") {
+                    return refused("`url` must begin with http:// or https://, or be null");
+                }
+                let Some(secret) = secret.filter(|secret| !secret.is_empty()) else {
+                    return refused("deliveries are signed: send a `secret` too, such as whsec_…");
+                };
+                self.outbox.open(url, &secret);
+            }
+        }
+        Ok(self.outbox.shown().to_string())
     }
 }
 
@@ -280,10 +356,8 @@ impl ChargeOrder {
             return Err(format!("charge {id} exists already; choose another id"));
         }
         let dispute = self.dispute.or_else(|| self.disputed?.then(DisputeOrder::default));
-        if let Some(id) = dispute.as_ref().and_then(|order| order.id.as_deref())
-            && account.disputes.find(id).is_some()
-        {
-            return Err(format!("dispute {id} exists already; choose another id"));
+        if let Some(order) = &dispute {
+            order.check_new(account)?;
         }
         let created = self.created.unwrap_or(now_secs);
         let customer = self.customer.map(|order| order.into_id(account, random, created));
@@ -315,7 +389,7 @@ impl ChargeOrder {
         let dispute = dispute.map(|order| order.into_dispute(&charge, random));
         account.charges.add(charge);
         if let Some(dispute) = dispute {
-            account.add_dispute(dispute);
+            account.add_dispute(dispute, now_secs);
         }
         account.charges.find(&id).map(Object::render).ok_or_else(|| "lost the charge".to_owned())
     }
@@ -343,6 +417,13 @@ impl CustomerOrder {
 }
 
 impl DisputeOrder {
+    fn check_new(&self, account: &Account) -> Result<(), String> {
+        match self.id.as_deref().filter(|id| account.disputes.find(id).is_some()) {
+            None => Ok(()),
+            Some(id) => Err(format!("dispute {id} exists already; choose another id")),
+        }
+    }
+
     fn into_dispute(self, charge: &Charge, random: &mut Random) -> Dispute {
         let status = self.status.unwrap_or_else(|| "needs_response".to_owned());
         Dispute {
@@ -391,6 +472,15 @@ fn intent_of(charge: &Charge, random: &mut Random) -> Option<Intent> {
         payment_method: Some((charge.payment_method.clone(), charge.card)),
         status,
     })
+}
+
+/// A field that is there, even if it is null.
+fn named<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
 }
 
 /// The body of a control request.

@@ -36,6 +36,10 @@ impl Dispute {
         status.starts_with("warning_") || matches!(status, "prevented" | "won")
     }
 
+    fn is_closed(&self) -> bool {
+        matches!(self.status.as_str(), "lost" | "prevented" | "warning_closed" | "won")
+    }
+
     /// Whether it stands in the way of a refund. A status that means a real dispute does so even
     /// when the charge claims to be refundable.
     fn blocks_refunds(&self) -> bool {
@@ -108,11 +112,39 @@ impl Account {
     }
 
     /// Keeps a dispute and marks its charge.
-    pub(crate) fn add_dispute(&mut self, dispute: Dispute) {
+    pub(crate) fn add_dispute(&mut self, dispute: Dispute, now_secs: i64) {
         if let Some(charge) = self.charges.find_mut(&dispute.charge) {
             charge.disputed = true;
         }
+        self.note(now_secs, "charge.dispute.created", &dispute.render(), None);
         self.disputes.add(dispute);
+    }
+
+    /// Moves a dispute to another status, which decides anew whether its charge is refundable.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the person who ordered it.
+    pub(crate) fn move_dispute(
+        &mut self,
+        id: &str,
+        status: String,
+        now_secs: i64,
+    ) -> Result<Value, String> {
+        let Some(dispute) = self.disputes.find_mut(id) else {
+            return Err(format!(
+                "there is no dispute {id} in account {}; name another account in Stripe-Account",
+                self.id
+            ));
+        };
+        let before = dispute.render();
+        dispute.is_charge_refundable = Dispute::refundable_by_status(&status);
+        dispute.status = status;
+        let after = dispute.render();
+        let kind =
+            if dispute.is_closed() { "charge.dispute.closed" } else { "charge.dispute.updated" };
+        self.note(now_secs, kind, &after, Some(&before));
+        Ok(after)
     }
 }
 
@@ -135,7 +167,7 @@ impl Call<'_> {
             status: status.to_owned(),
             overrides: Map::new(),
         };
-        self.account.add_dispute(dispute);
+        self.account.add_dispute(dispute, self.now_secs);
     }
 
     pub(crate) fn read_dispute(&mut self, id: &str) -> Result<Value, Failure> {

@@ -35,6 +35,30 @@ pub(crate) enum Kind {
     /// Not executed; a 500 answered and kept under the idempotency key.
     #[serde(rename = "status_500_stored")]
     Status500Stored,
+    /// Executed at once, answered late, and its events due before the answer.
+    WebhookBeforeAnswer,
+    /// The first delivery of each event has a wrong signature.
+    WebhookForged,
+    /// The events are due late.
+    WebhookLate,
+    /// The events are delivered newest first, and before all that are due already.
+    WebhookReorder,
+    /// The first delivery of each event is made twice.
+    WebhookTwice,
+}
+
+impl Kind {
+    /// Whether it is about the events of a call, and not about the call.
+    const fn is_of_webhook(self) -> bool {
+        matches!(
+            self,
+            Self::WebhookForged | Self::WebhookLate | Self::WebhookReorder | Self::WebhookTwice
+        )
+    }
+
+    const fn waits(self) -> bool {
+        matches!(self, Self::Delay | Self::SlowBody | Self::WebhookBeforeAnswer | Self::WebhookLate)
+    }
 }
 
 /// An order: which calls, what, and how often.
@@ -67,8 +91,7 @@ impl Faults {
     ///
     /// A sentence for the person who ordered it.
     pub(crate) fn order(&mut self, fault: Fault) -> Result<usize, String> {
-        let waits = matches!(fault.kind, Kind::Delay | Kind::SlowBody);
-        if waits && fault.delay_ms == 0 {
+        if fault.kind.waits() && fault.delay_ms == 0 {
             return Err("this kind of fault needs `delayMs`, in milliseconds".to_owned());
         }
         if fault.delay_ms > DELAY_MS_MAX {
@@ -92,7 +115,16 @@ impl Faults {
 
     /// The oldest order for this call, of which one time is used up.
     pub(crate) fn take(&mut self, method: &str, path: &str) -> Option<Fault> {
-        let place = self.0.iter().position(|fault| fault.matches(method, path))?;
+        self.take_where(|fault| !fault.kind.is_of_webhook() && fault.matches(method, path))
+    }
+
+    /// The oldest order for the events of this call, of which one time is used up.
+    pub(crate) fn take_for_webhook(&mut self, method: &str, path: &str) -> Option<Fault> {
+        self.take_where(|fault| fault.kind.is_of_webhook() && fault.matches(method, path))
+    }
+
+    fn take_where(&mut self, wanted: impl Fn(&Fault) -> bool) -> Option<Fault> {
+        let place = self.0.iter().position(wanted)?;
         let fault = self.0.get_mut(place)?;
         fault.times = fault.times.saturating_sub(1);
         let taken = fault.clone();

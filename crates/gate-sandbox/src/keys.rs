@@ -20,6 +20,7 @@ pub(crate) enum Resource {
     Connect,
     Customers,
     Disputes,
+    Events,
     PaymentIntents,
     Refunds,
 }
@@ -34,6 +35,7 @@ impl Resource {
             Self::Connect => "connect",
             Self::Customers => "customer",
             Self::Disputes => "dispute",
+            Self::Events => "event",
             Self::PaymentIntents => "payment_intent",
             Self::Refunds => "refund",
         }

@@ -6,9 +6,13 @@
 //! control API that makes charges, moves the clock and orders faults.
 //!
 //! It promises to be deterministic: the same seed and the same requests at the same times give the
-//! same bytes. It keeps everything in memory and forgets only idempotency keys, so it is for tests
-//! and demos, not for weeks. It shares no code with the gateway: its currency table and its
+//! same bytes. It keeps everything in memory and forgets only idempotency keys and events, so it is
+//! for tests and demos, not for weeks. It shares no code with the gateway: its currency table and its
 //! arithmetic are its own, so that the one can catch out the other.
+//!
+//! What happens to refunds, their charges and disputes becomes events. Once an endpoint is set,
+//! [`Sandbox::take_deliveries`] hands out the signed deliveries that are due; whoever drives the
+//! sandbox sends them and says with [`Sandbox::delivered`] how that went.
 #![cfg_attr(
     test,
     allow(
@@ -27,6 +31,7 @@ mod control;
 mod currency;
 mod customers;
 mod disputes;
+mod events;
 mod expand;
 mod failure;
 mod faults;
@@ -41,6 +46,7 @@ mod refunds;
 mod route;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -55,6 +61,12 @@ use crate::{
     ids::Random,
     keys::Keys,
     list::Object,
+    webhook::{Cause, Outbox},
+};
+
+pub use crate::{
+    events::EVENTS_KEPT_MAX,
+    webhook::{DELIVERIES_SHOWN_MAX, WEBHOOK_RETRY_SECS, WEBHOOKS_WAITING_MAX, WebhookDelivery},
 };
 
 /// How many received requests [`Sandbox::requests`] remembers; older ones are forgotten first.
@@ -150,6 +162,7 @@ pub struct Sandbox {
     faults: Faults,
     settings: Settings,
     received: VecDeque<Received>,
+    outbox: Outbox,
 }
 
 impl Sandbox {
@@ -161,6 +174,7 @@ impl Sandbox {
         Self {
             random,
             advanced_secs: 0,
+            outbox: Outbox::new(seed, own_account.clone()),
             own_account,
             accounts: BTreeMap::new(),
             keys: Keys::default(),
@@ -173,7 +187,7 @@ impl Sandbox {
     /// Answers one request. `now` is the real time in milliseconds since 1970; the sandbox's own
     /// clock is that plus what `POST /_sandbox/clock` added.
     pub fn handle(&mut self, now: i64, request: &Request) -> Reply {
-        let moment = Moment::new(now, self.advanced_secs);
+        let moment = self.moment(now);
         match request.path.strip_prefix("/_sandbox") {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 self.control(moment, rest.trim_matches('/'), request)
@@ -194,10 +208,70 @@ impl Sandbox {
         self.accounts.values().flat_map(|held| held.refunds.iter()).map(Object::render).collect()
     }
 
+    /// Every event that can still be read, as the API renders it: by account, and in the order
+    /// they were made.
+    #[must_use]
+    pub fn events(&self) -> Vec<Value> {
+        self.accounts.values().flat_map(|held| held.events.iter()).map(Object::render).collect()
+    }
+
+    /// Hands out the webhook deliveries that are due, in the order in which to send them. `now` is
+    /// the real time in milliseconds since 1970, as for [`Sandbox::handle`].
+    ///
+    /// What was handed out is due again after [`WEBHOOK_RETRY_SECS`] of the sandbox's clock,
+    /// unless [`Sandbox::delivered`] says in the meantime that it was received.
+    pub fn take_deliveries(&mut self, now: i64) -> Vec<WebhookDelivery> {
+        let moment = self.moment(now);
+        self.catch_up(moment);
+        self.outbox.take(moment)
+    }
+
+    /// Says how an attempt went: `ok` is true for an answer with a 2xx status. Then the event is
+    /// not delivered again; otherwise the next attempt is due a while after `now`, until
+    /// [`WEBHOOK_RETRY_SECS`] are used up. Reports of attempts that nobody knows only count.
+    pub fn delivered(&mut self, event_id: &str, attempt: u32, ok: bool, now: i64) {
+        let moment = self.moment(now);
+        if self.outbox.delivered(event_id, attempt, ok, moment) {
+            let mut accounts = self.accounts.values_mut();
+            if let Some(event) = accounts.find_map(|held| held.events.find_mut(event_id)) {
+                event.pending_webhooks = 0;
+            }
+        }
+    }
+
+    /// When [`Sandbox::take_deliveries`] next has something to do, in real milliseconds since
+    /// 1970; it may then still hand out nothing. `None` until something happens.
+    #[must_use]
+    pub fn next_delivery_ms(&self) -> Option<i64> {
+        let refunds = self.accounts.values().flat_map(|held| &held.scheduled);
+        let refunds = refunds.map(|(at_secs, ..)| at_secs.saturating_mul(1000));
+        let due_ms = refunds.chain(self.outbox.next_due_ms()).min()?;
+        Some(due_ms.saturating_sub(self.advanced_secs.saturating_mul(1000)))
+    }
+
     /// The latest [`REQUESTS_KEPT_MAX`] requests to the Stripe API, oldest first; control calls
     /// are not among them.
     pub fn requests(&self) -> impl Iterator<Item = &Received> {
         self.received.iter()
+    }
+
+    const fn moment(&self, now: i64) -> Moment {
+        Moment::new(now, self.advanced_secs)
+    }
+
+    /// Lets happen what is to happen by itself until `now`.
+    fn catch_up(&mut self, now: Moment) {
+        for account in self.accounts.values_mut() {
+            account.settle(now.secs, &mut self.outbox.random);
+        }
+        self.publish(Cause::default(), now);
+    }
+
+    /// Makes events of all that happened.
+    fn publish(&mut self, cause: Cause<'_>, now: Moment) {
+        for account in self.accounts.values_mut() {
+            self.outbox.publish(account, cause, now, &mut self.faults);
+        }
     }
 
     fn remember(&mut self, request: &Request, params: &Params, status: Option<u16>) {

@@ -1,7 +1,7 @@
 //! Objects kept in the order they were made, and the pages in which lists give them out: newest
 //! first, by cursor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -28,13 +28,15 @@ pub(crate) trait Object {
 /// All objects of one kind in one account.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf<T> {
-    objects: Vec<T>,
+    objects: VecDeque<T>,
+    /// How many objects came before, the forgotten ones included.
     places: BTreeMap<String, usize>,
+    forgotten: usize,
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
-        Self { objects: Vec::new(), places: BTreeMap::new() }
+        Self { objects: VecDeque::new(), places: BTreeMap::new(), forgotten: 0 }
     }
 }
 
@@ -44,11 +46,16 @@ impl<T: Object> Shelf<T> {
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&T> {
-        self.objects.get(*self.places.get(id)?)
+        self.objects.get(self.place(id)?)
     }
 
     pub(crate) fn find_mut(&mut self, id: &str) -> Option<&mut T> {
-        self.objects.get_mut(*self.places.get(id)?)
+        let place = self.place(id)?;
+        self.objects.get_mut(place)
+    }
+
+    fn place(&self, id: &str) -> Option<usize> {
+        self.places.get(id)?.checked_sub(self.forgotten)
     }
 
     /// The object, or Stripe's 404 that names `param`.
@@ -62,8 +69,23 @@ impl<T: Object> Shelf<T> {
     }
 
     pub(crate) fn add(&mut self, object: T) {
-        self.places.insert(object.id().to_owned(), self.objects.len());
-        self.objects.push(object);
+        let before = self.forgotten.saturating_add(self.objects.len());
+        self.places.insert(object.id().to_owned(), before);
+        self.objects.push_back(object);
+    }
+
+    /// Forgets the oldest objects: those made before `since_secs`, and those over `kept_max`.
+    pub(crate) fn forget(&mut self, since_secs: i64, kept_max: usize) {
+        let over = |shelf: &Self| {
+            shelf.objects.len() > kept_max
+                || shelf.objects.front().is_some_and(|oldest| oldest.created() < since_secs)
+        };
+        while over(self) {
+            if let Some(oldest) = self.objects.pop_front() {
+                self.places.remove(oldest.id());
+                self.forgotten = self.forgotten.saturating_add(1);
+            }
+        }
     }
 
     /// The page that `params` ask for, of the objects that `keep` keeps.
@@ -106,8 +128,8 @@ impl<T: Object> Shelf<T> {
         let Some(id) = params.text(name)? else {
             return Ok(None);
         };
-        let place = self.places.get(id).copied();
-        let found = place.and_then(|place| Some((self.objects.get(place)?.created(), place)));
+        let found =
+            self.place(id).and_then(|place| Some((self.objects.get(place)?.created(), place)));
         found.map(Some).ok_or_else(|| Failure::unknown(T::NOUN, id, name))
     }
 }

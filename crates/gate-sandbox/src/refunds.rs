@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    account::{Account, Call},
+    account::{Account, Call, Settings},
     cards::Behaviour,
     charges::{Charge, ChargeStatus},
     clock, currency,
@@ -20,6 +20,8 @@ use crate::{
 
 /// When the refunds of Stripe's two asynchronous test cards move on, in seconds.
 const ASYNCHRONOUS_SECS: i64 = 60 * 60;
+/// How long a customer has to say where the money is to go, in seconds: 45 days.
+const ACTION_SECS: i64 = 45 * 24 * 60 * 60;
 /// How long an approval request waits, in seconds: fourteen days.
 const APPROVAL_SECS: i64 = 14 * 24 * 60 * 60;
 
@@ -57,6 +59,57 @@ impl RefundStatus {
     /// Whether the money went back, so that the charge can be refunded again.
     pub(crate) const fn undone(self) -> bool {
         matches!(self, Self::Canceled | Self::Failed)
+    }
+}
+
+/// A turn in a refund's life: the new status, and the reason where one belongs to it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Turn {
+    status: RefundStatus,
+    failure_reason: Option<String>,
+    pending_reason: Option<String>,
+}
+
+impl From<RefundStatus> for Turn {
+    fn from(status: RefundStatus) -> Self {
+        Self { status, failure_reason: None, pending_reason: None }
+    }
+}
+
+impl Refund {
+    /// Takes on a status, and lets go of what belonged to the one before.
+    fn take(&mut self, turn: Turn, random: &mut Random) {
+        self.status = turn.status;
+        self.pending_reason = None;
+        match turn.status {
+            RefundStatus::Canceled => self.come_back("merchant_request", turn, random),
+            RefundStatus::Failed => self.come_back("unknown", turn, random),
+            RefundStatus::Pending => {
+                let reason = turn.pending_reason.unwrap_or_else(|| "processing".to_owned());
+                self.pending_reason = Some(reason);
+            }
+            RefundStatus::RequiresAction | RefundStatus::Succeeded => {}
+        }
+    }
+
+    fn come_back(&mut self, default_reason: &str, turn: Turn, random: &mut Random) {
+        let reason = turn.failure_reason.unwrap_or_else(|| default_reason.to_owned());
+        self.failure_reason = Some(reason);
+        self.failure_balance_transaction = Some(random.id("txn_", 24));
+    }
+
+    /// How the customer says where the money is to go.
+    fn next_action(&self) -> Value {
+        json!({
+            "display_details": {
+                "email_sent": {
+                    "email_sent_at": self.created, "email_sent_to": "customer@example.com",
+                },
+                "expires_at": self.created.saturating_add(ACTION_SECS),
+            },
+            "type": "display_details",
+        })
     }
 }
 
@@ -100,6 +153,9 @@ impl Object for Refund {
                 if let Some(value) = value {
                     fields.insert(name.to_owned(), json!(value));
                 }
+            }
+            if self.status == RefundStatus::RequiresAction {
+                fields.insert("next_action".to_owned(), self.next_action());
             }
         }
         rendered
@@ -245,24 +301,8 @@ impl Call<'_> {
         let id = self.random.id("re_", 24);
         let transaction = self.random.id("txn_", 24);
         let charge = self.account.charges.need_mut(charge, "id")?;
-        charge.amount_refunded = charge.amount_refunded.saturating_add(amount);
-        let pending_reason = if matches!(charge.card.behaviour, Behaviour::RefundPends) {
-            Some("processing")
-        } else if charge.status == ChargeStatus::Pending {
-            Some("charge_pending")
-        } else {
-            None
-        };
-        let status = match pending_reason {
-            Some(_) => RefundStatus::Pending,
-            None => RefundStatus::Succeeded,
-        };
-        let later = match charge.card.behaviour {
-            Behaviour::RefundFails => Some(RefundStatus::Failed),
-            Behaviour::RefundPends => Some(RefundStatus::Succeeded),
-            Behaviour::Declined(_) | Behaviour::Disputed { .. } | Behaviour::Succeeds => None,
-        };
-        let refund = Refund {
+        let charge_before = charge.render();
+        let mut refund = Refund {
             id: id.clone(),
             amount,
             balance_transaction: Some(transaction),
@@ -273,15 +313,29 @@ impl Call<'_> {
             failure_reason: None,
             metadata: wish.metadata,
             payment_intent: charge.payment_intent.clone(),
-            pending_reason: pending_reason.map(str::to_owned),
+            pending_reason: None,
             reason: wish.reason,
-            status,
+            status: RefundStatus::Succeeded,
         };
+        let (turn, later) = first_and_later(charge, self.settings);
+        refund.take(turn, self.random);
+        if !refund.status.undone() {
+            charge.amount_refunded = charge.amount_refunded.saturating_add(amount);
+        }
+        let charge_after = charge.render();
         let rendered = refund.render();
+        let undone = refund.status.undone();
         self.account.refunds.add(refund);
         if let Some(status) = later {
             let at_secs = self.now_secs.saturating_add(ASYNCHRONOUS_SECS);
             self.account.scheduled.push((at_secs, id, status));
+        }
+        self.account.note(self.now_secs, "refund.created", &rendered, None);
+        if undone {
+            self.account.note(self.now_secs, "refund.failed", &rendered, None);
+        } else {
+            let before = Some(&charge_before);
+            self.account.note(self.now_secs, "charge.refunded", &charge_after, before);
         }
         Ok(rendered)
     }
@@ -305,8 +359,13 @@ impl Call<'_> {
     pub(crate) fn update_refund(&mut self, id: &str) -> Result<Value, Failure> {
         self.params.check_known(&["metadata[]"])?;
         let refund = self.account.refunds.need_mut(id, "id")?;
+        let before = refund.render();
         refund.metadata = self.params.merge_metadata(&refund.metadata)?;
-        Ok(refund.render())
+        let after = refund.render();
+        if after != before {
+            self.account.note_refund(self.now_secs, &before, &after);
+        }
+        Ok(after)
     }
 
     pub(crate) fn cancel_refund(&mut self, id: &str) -> Result<Value, Failure> {
@@ -316,7 +375,8 @@ impl Call<'_> {
             let text = "Only a refund with a status of requires_action can be canceled.";
             return Err(Failure::refused(text));
         }
-        let moved = self.account.move_refund(id, RefundStatus::Canceled, None, None, self.random);
+        let canceled = Turn::from(RefundStatus::Canceled);
+        let moved = self.account.move_refund(id, canceled, self.now_secs, self.random);
         moved.map_err(Failure::refused)
     }
 
@@ -346,35 +406,59 @@ impl Account {
     pub(crate) fn move_refund(
         &mut self,
         id: &str,
-        status: RefundStatus,
-        failure_reason: Option<String>,
-        pending_reason: Option<String>,
+        turn: Turn,
+        now_secs: i64,
         random: &mut Random,
     ) -> Result<Value, String> {
         let Some(refund) = self.refunds.find_mut(id) else {
-            return Err(format!("there is no refund {id} in this account"));
+            return Err(format!(
+                "there is no refund {id} in account {}; name another account in Stripe-Account",
+                self.id
+            ));
         };
         if refund.status.undone() {
             return Err(format!("refund {id} has already ended; make a new one instead"));
         }
-        refund.status = status;
-        refund.pending_reason = match status {
-            RefundStatus::Pending => pending_reason.or_else(|| Some("processing".to_owned())),
-            RefundStatus::Canceled
-            | RefundStatus::Failed
-            | RefundStatus::RequiresAction
-            | RefundStatus::Succeeded => None,
-        };
-        if status.undone() {
-            let default =
-                if status == RefundStatus::Failed { "unknown" } else { "merchant_request" };
-            refund.failure_reason = failure_reason.or_else(|| Some(default.to_owned()));
-            refund.failure_balance_transaction = Some(random.id("txn_", 24));
-            if let Some(charge) = self.charges.find_mut(&refund.charge) {
-                charge.amount_refunded = charge.amount_refunded.saturating_sub(refund.amount);
-            }
+        let before = refund.render();
+        refund.take(turn, random);
+        if refund.status.undone()
+            && let Some(charge) = self.charges.find_mut(&refund.charge)
+        {
+            charge.amount_refunded = charge.amount_refunded.saturating_sub(refund.amount);
         }
-        Ok(refund.render())
+        let after = refund.render();
+        let failed = refund.status == RefundStatus::Failed;
+        self.note_refund(now_secs, &before, &after);
+        if failed {
+            self.note(now_secs, "refund.failed", &after, Some(&before));
+        }
+        Ok(after)
+    }
+
+    /// Notes that a refund changed, under both names that Stripe has for that.
+    fn note_refund(&mut self, now_secs: i64, before: &Value, after: &Value) {
+        for kind in ["refund.updated", "charge.refund.updated"] {
+            self.note(now_secs, kind, after, Some(before));
+        }
+    }
+}
+
+/// What a refund of the charge is at first, and what it becomes by itself.
+fn first_and_later(charge: &Charge, settings: &Settings) -> (Turn, Option<RefundStatus>) {
+    let pending = |reason: &str| Turn {
+        pending_reason: Some(reason.to_owned()),
+        ..Turn::from(RefundStatus::Pending)
+    };
+    let usual = match charge.status {
+        ChargeStatus::Pending => pending("charge_pending"),
+        ChargeStatus::Failed | ChargeStatus::Succeeded => RefundStatus::Succeeded.into(),
+    };
+    match charge.card.behaviour {
+        Behaviour::RefundPends => (pending("processing"), Some(RefundStatus::Succeeded)),
+        Behaviour::RefundFails => (usual, Some(RefundStatus::Failed)),
+        Behaviour::Declined(_) | Behaviour::Disputed { .. } | Behaviour::Succeeds => {
+            (settings.new_refunds.clone().unwrap_or(usual), None)
+        }
     }
 }
 

@@ -23,7 +23,9 @@ pub(crate) type Handler<'c> = fn(&mut Call<'c>, &str) -> Result<Value, Failure>;
 /// The route of a request and the id in its path.
 pub(crate) fn find<'c, 'p>(method: &str, path: &'p str) -> Option<(Route<'c>, &'p str)> {
     use Access::{Read, Write};
-    use Resource::{Account, Balance, Charges, Customers, Disputes, PaymentIntents, Refunds};
+    use Resource::{
+        Account, Balance, Charges, Customers, Disputes, Events, PaymentIntents, Refunds,
+    };
     use Shape::{Many, One};
     let segments: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
     let (access, answer, run, id): (Access, Shape, Handler<'c>, &str) =
@@ -39,6 +41,8 @@ pub(crate) fn find<'c, 'p>(method: &str, path: &'p str) -> Option<(Route<'c>, &'
             ("GET", ["customers", id]) => (Read, One(Customers), Call::read_customer, id),
             ("GET", ["disputes"]) => (Read, Many(Disputes), Call::list_disputes, ""),
             ("GET", ["disputes", id]) => (Read, One(Disputes), Call::read_dispute, id),
+            ("GET", ["events"]) => (Read, Many(Events), Call::list_events, ""),
+            ("GET", ["events", id]) => (Read, One(Events), Call::read_event, id),
             ("GET", ["payment_intents"]) => (Read, Many(PaymentIntents), Call::list_intents, ""),
             ("POST", ["payment_intents"]) => (Write, One(PaymentIntents), Call::create_intent, ""),
             ("GET", ["payment_intents", id]) => (Read, One(PaymentIntents), Call::read_intent, id),

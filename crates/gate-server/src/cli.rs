@@ -84,6 +84,7 @@ async fn dispatch(matches: &ArgMatches) -> Result<(), Failed> {
         "demo" => demo::run(given, &out).await,
         "stripe-sandbox" => sandbox_command(given, &out).await,
         "check" => check::run(given, lookup, &out).await,
+        "reconcile" => reconcile(given, lookup, &out).await,
         "print" => print(given, &out),
         _ => admin::run(name, given, lookup, &out).await,
     }
@@ -115,6 +116,31 @@ async fn serve_command(
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");
     let stop = stop_at_signal();
     serving.run(stop).await;
+    Ok(())
+}
+
+/// One round of the reconciler and the sweeper, beside a running gateway or without one.
+async fn reconcile(
+    given: &ArgMatches,
+    lookup: Arc<dyn Lookup>,
+    out: &Output,
+) -> Result<(), Failed> {
+    let mut loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
+        .map_err(|found| faults(&found))?;
+    // Nobody is served: any port will do.
+    loaded.config.server.listen.set_port(0);
+    let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
+    let found = serving.gateway.round().await.map_err(|error| Failed::Work(error.to_string()))?;
+    let rows: Vec<_> = found
+        .iter()
+        .map(|(id, what)| serde_json::json!({ "intentId": id.as_str(), "found": what }))
+        .collect();
+    out.either(&rows, || {
+        found.iter().map(|(id, what)| format!("{id}  {what}")).collect::<Vec<_>>().join("\n")
+    });
+    if found.is_empty() {
+        out.say("Nothing was left half-way.");
+    }
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use gate_authority::{AuthorityConfig, FeedError, LocalAuthority, RatesFeed, Sweeper};
 use gate_core::{
-    Actions, Authority, Clock, Ids, Processor, Reconciler, Records, Refunds, Settings,
+    Actions, Authority, AuthorityError, Clock, Ids, IntentId, Processor, Reconciler, Records,
+    Refunds, Settings,
 };
 use gate_http::Transport;
 use gate_money::Rate;
@@ -134,9 +135,19 @@ impl Gateway {
             Arc::clone(&ids),
             config,
         ));
-        let readiness =
-            Arc::new(Readiness::new(Arc::clone(&store), Arc::clone(&keys), Arc::clone(&clock)));
-        let stripe = Arc::new(StripeClient::new(transport, Arc::clone(&clock), stripe, keys));
+        let client = StripeClient::new(
+            transport,
+            Arc::clone(&clock),
+            stripe,
+            Arc::<StripeKeys>::clone(&keys),
+        );
+        let stripe = Arc::new(client);
+        let readiness = Arc::new(Readiness::new(
+            Arc::clone(&store),
+            keys,
+            Arc::clone(&stripe),
+            Arc::clone(&clock),
+        ));
         let port: Arc<dyn Authority> = Arc::<LocalAuthority>::clone(&authority);
         let records: Arc<dyn Records> = Arc::<LocalAuthority>::clone(&authority);
         let processor: Arc<dyn Processor> = Arc::<StripeClient>::clone(&stripe);
@@ -175,6 +186,21 @@ impl Gateway {
     pub async fn finish_money_work(&self) {
         self.money_work.close();
         self.money_work.wait().await;
+    }
+
+    /// One round of the reconciler and the sweeper: each intent that was touched, and what was
+    /// found.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityError`] when no work could be looked for.
+    pub async fn round(&self) -> Result<Vec<(IntentId, String)>, AuthorityError> {
+        let swept = self.sweeper.step().await?;
+        let done = self.reconciler.step().await?;
+        let expired = swept.expired.into_iter().map(|id| (id, "expired".to_owned()));
+        let driven = done.driven.into_iter().map(|(id, state)| (id, state.as_str().to_owned()));
+        let failed = done.failed.into_iter().map(|(id, error)| (id, format!("not yet: {error}")));
+        Ok(expired.chain(driven).chain(failed).collect())
     }
 
     /// Looks for work at start, on a timer, and when something was committed: what a person has

@@ -2,17 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use gate_api::{Check, CheckStatus, CheckView, ReadyView};
 use gate_core::{Clock, Timestamp};
 use gate_store::{Reads, Store};
+use gate_stripe::StripeClient;
 
 use crate::gateway::StripeKeys;
+
+/// How far our clock may be from Stripe's.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(30);
 
 /// Looks after everything that the gateway depends on.
 pub struct Readiness {
     store: Arc<dyn Store>,
     keys: Arc<StripeKeys>,
+    stripe: Arc<StripeClient>,
     clock: Arc<dyn Clock>,
     rates_fault: Mutex<Option<String>>,
     since: Mutex<BTreeMap<Check, (CheckStatus, Timestamp)>>,
@@ -21,8 +27,13 @@ pub struct Readiness {
 impl Readiness {
     /// Nothing is known to be wrong yet.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, keys: Arc<StripeKeys>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, keys, clock, rates_fault: Mutex::default(), since: Mutex::default() }
+    pub fn new(
+        store: Arc<dyn Store>,
+        keys: Arc<StripeKeys>,
+        stripe: Arc<StripeClient>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { store, keys, stripe, clock, rates_fault: Mutex::default(), since: Mutex::default() }
     }
 
     /// Notes how fetching the exchange rates went.
@@ -48,6 +59,7 @@ impl Readiness {
             (Check::Store, store),
             (Check::Authority, authority),
             (Check::StripeKey, self.stripe_key()),
+            (Check::Clock, self.clock_apart()),
             (Check::Rates, self.rates(rates.flatten().as_ref())),
         ];
         ReadyView::new(
@@ -57,6 +69,10 @@ impl Readiness {
 
     fn stripe_key(&self) -> (CheckStatus, String) {
         match self.keys.state() {
+            Ok(Some(_)) if self.stripe.health().key_refused => {
+                let detail = "Stripe refuses the key: put a new one into its file";
+                (CheckStatus::Failing, detail.to_owned())
+            }
             Ok(Some(key)) => {
                 let mode = if key.livemode() { "live" } else { "test" };
                 (CheckStatus::Ok, format!("{mode} key ending in {}", key.last4()))
@@ -66,6 +82,19 @@ impl Readiness {
                 (CheckStatus::Failing, detail.to_owned())
             }
             Err(fault) => (CheckStatus::Failing, fault),
+        }
+    }
+
+    /// A clock that is wrong counts spend in the wrong day, and lets idempotency keys run out.
+    fn clock_apart(&self) -> (CheckStatus, String) {
+        match self.stripe.health().clock_apart {
+            None => (CheckStatus::Ok, "not compared with Stripe's yet".to_owned()),
+            Some(apart) if apart > CLOCKS_APART_MAX => {
+                let secs = apart.as_secs();
+                let detail = format!("{secs} seconds from Stripe's: set this machine's clock");
+                (CheckStatus::Failing, detail)
+            }
+            Some(_) => (CheckStatus::Ok, "agrees with Stripe's".to_owned()),
         }
     }
 

@@ -196,13 +196,12 @@ impl Data {
     }
 
     fn due(&self, now: Timestamp, due: &Due, limit: usize) -> Vec<Intent> {
-        self.intents
-            .values()
-            .map(|kept| &kept.intent)
-            .filter(|intent| due.includes(now, intent))
-            .take(limit)
-            .cloned()
-            .collect()
+        let all = self.intents.values().map(|kept| &kept.intent);
+        let mut found: Vec<&Intent> = all.filter(|intent| due.includes(now, intent)).collect();
+        if matches!(due, Due::Followed) {
+            found.sort_by_key(|intent| intent.follow_at);
+        }
+        found.into_iter().take(limit).cloned().collect()
     }
 
     /// Makes the writes in their order, all or none.
@@ -385,6 +384,13 @@ impl Due {
                         approval.on_approval == gate_core::OnApproval::Execute
                             && usable_until(approval) > now
                     })
+            }
+            Self::Attempt(attempt) => {
+                intent.state == State::Submitted && intent.attempt == *attempt
+            }
+            Self::Followed => {
+                free && intent.state == State::Settled
+                    && intent.follow_at.is_some_and(|at| at <= now)
             }
             Self::Expired => match intent.state {
                 State::PendingApproval => approval.is_some_and(|a| a.expires_at <= now),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::{
-    AgentId, AgentName, Approval, ApprovalId, IdempotencyKey, Intent, IntentId, State, Target,
-    Timestamp, UserName, Wanted,
+    AgentId, AgentName, Approval, ApprovalId, AttemptId, IdempotencyKey, Intent, IntentId, State,
+    Target, Timestamp, UserName, Wanted,
 };
 use gate_money::{MicroUsd, RateTable};
 
@@ -154,8 +154,13 @@ pub struct IntentQuery {
 pub enum Due {
     /// Approved, to be executed by a gateway, still usable, and under nobody's lease.
     Approved,
+    /// Submitted by this attempt, whoever holds its lease.
+    Attempt(AttemptId),
     /// Pending past its time, or approved and not used in time.
     Expired,
+    /// Settled, its refund due to be looked at again, and under nobody's lease; the one that is due
+    /// longest first.
+    Followed,
     /// This one, if it is approved or submitted, and under nobody's lease.
     One(IntentId),
     /// Submitted, and under nobody's lease.

@@ -1,12 +1,13 @@
 //! The client: which requests are made, in which order, and what is remembered of the key.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use form_urlencoded::Serializer;
 use gate_core::{
-    AccountId, Channel, Charge, ChargeId, Clock, Deadline, Dispute, Doubt, PaymentIntentId,
-    Processor, ReadError, Refund, SendError, Target, Ticket,
+    AccountId, Channel, Charge, ChargeId, Clock, Deadline, Dispute, Doubt, ListedRefund,
+    PaymentIntentId, Processor, ReadError, Refund, SendError, Target, Ticket, Timestamp,
 };
 use gate_http::{HeaderText, Method, Request, Response, Transport, TransportError};
 use serde::de::DeserializeOwned;
@@ -55,6 +56,16 @@ pub struct StripeClient {
     config: StripeConfig,
     keys: Arc<dyn KeySource>,
     limits: Mutex<Limits>,
+    health: Mutex<StripeHealth>,
+}
+
+/// What the last answers said of the key and of our clock.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StripeHealth {
+    /// Whether Stripe refused the key itself.
+    pub key_refused: bool,
+    /// How far our clock is from Stripe's, either way; none before the first answer.
+    pub clock_apart: Option<Duration>,
 }
 
 /// What a key turned out not to be allowed. Forgotten when another key comes.
@@ -86,7 +97,7 @@ impl StripeClient {
         config: StripeConfig,
         keys: Arc<dyn KeySource>,
     ) -> Self {
-        Self { transport, clock, config, keys, limits: Mutex::default() }
+        Self { transport, clock, config, keys, limits: Mutex::default(), health: Mutex::default() }
     }
 
     /// Reads one object or page as it is, for tools that show Stripe's data: `path` like
@@ -103,6 +114,22 @@ impl StripeClient {
         by: Deadline,
     ) -> Result<serde_json::Value, ReadError> {
         self.get(&self.key()?, path, query, resource, by).await
+    }
+
+    /// What the last answers said of the key and of our clock.
+    #[must_use]
+    pub fn health(&self) -> StripeHealth {
+        *self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_health(&self, response: &Response) {
+        let theirs = response.header("date").and_then(http_date);
+        let ours = self.clock.now();
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        health.key_refused = response.status == 401;
+        if let Some(theirs) = theirs {
+            health.clock_apart = Some(ours.since(theirs).max(theirs.since(ours)));
+        }
     }
 
     fn key(&self) -> Result<StripeKey, ReadError> {
@@ -171,6 +198,9 @@ impl StripeClient {
         let began = self.clock.uptime();
         let answer = self.transport.send(request, by).await;
         let took = self.clock.uptime().saturating_sub(began);
+        if let Ok(response) = &answer {
+            self.note_health(response);
+        }
         let (path, _) = call.path.split_once('?').unwrap_or((call.path, ""));
         tracing::debug!(
             http.path = path,
@@ -379,13 +409,17 @@ impl Processor for StripeClient {
         found
     }
 
-    async fn refunds_of(&self, charge: &ChargeId, by: Deadline) -> Result<Vec<Refund>, ReadError> {
+    async fn refunds_of(
+        &self,
+        charge: &ChargeId,
+        by: Deadline,
+    ) -> Result<Vec<ListedRefund>, ReadError> {
         let key = self.key()?;
-        let mut refunds: Vec<Refund> = Vec::new();
+        let mut refunds: Vec<ListedRefund> = Vec::new();
         for _ in 0..REFUND_PAGES_MAX {
             let mut query = vec![("charge", charge.as_str()), ("limit", PAGE_OBJECTS)];
             if let Some(last) = refunds.last() {
-                query.push(("starting_after", last.id.as_str()));
+                query.push(("starting_after", last.refund.id.as_str()));
             }
             let page: List<RefundWire> =
                 self.get(&key, "/v1/refunds", &query, Resource::Refunds, by).await?;
@@ -396,7 +430,7 @@ impl Processor for StripeClient {
                 if refund.is_of_another(charge) {
                     return Err(unreadable(Unusable("a refund of another charge")));
                 }
-                refunds.push(refund.into_refund().map_err(unreadable)?);
+                refunds.push(refund.into_listed().map_err(unreadable)?);
             }
             if !page.has_more {
                 return Ok(refunds);
@@ -404,6 +438,12 @@ impl Processor for StripeClient {
         }
         Err(unreadable(Unusable("more refunds of one charge than are read")))
     }
+}
+
+/// The time of an HTTP `Date` header, to the second.
+fn http_date(text: &str) -> Option<Timestamp> {
+    let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(Timestamp::from_millis(parsed.as_millisecond()))
 }
 
 /// Logs why an answer that was read cannot be used, for the error does not say.

@@ -21,9 +21,13 @@ mod permissions;
 mod problem;
 mod reads;
 mod sends;
+mod webhook;
 mod wire;
 
 pub use check::{CheckLine, CheckState};
-pub use client::{API_BASE, STRIPE_VERSION, StripeClient, StripeConfig};
+pub use client::{API_BASE, STRIPE_VERSION, StripeClient, StripeConfig, StripeHealth};
 pub use key::{KeySource, KeyUnusable, StripeKey};
 pub use permissions::{Access, PERMISSIONS, Permission, Resource};
+pub use webhook::{
+    EventKind, WebhookError, WebhookEvent, WebhookSecrets, WebhookSecretsUnusable, verify,
+};

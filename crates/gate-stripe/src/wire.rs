@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use gate_core::{
     Channel, Charge, ChargeId, ChargeStatus, CustomerFact, CustomerId, Dispute, IntentId,
-    PaymentIntentId, Refund, RefundId, RefundStatus, Timestamp,
+    ListedRefund, PaymentIntentId, Refund, RefundId, RefundStatus, Timestamp,
 };
 use gate_money::{Amount, Currency};
 use serde::Deserialize;
@@ -199,12 +199,22 @@ pub(crate) struct RefundWire {
     status: Option<String>,
     charge: Option<Expandable<Named>>,
     metadata: Option<BTreeMap<String, Value>>,
+    amount: Option<i64>,
+    created: Option<i64>,
 }
 
 impl RefundWire {
     /// Whether it says that it refunds another charge.
     pub(crate) fn is_of_another(&self, charge: &ChargeId) -> bool {
         self.charge.as_ref().is_some_and(|named| named.id() != charge.as_str())
+    }
+
+    /// The refund as a listing shows it; there, amount and time are needed.
+    pub(crate) fn into_listed(self) -> Result<ListedRefund, Unusable> {
+        let minor = self.amount.ok_or(Unusable("a refund without an amount"))?;
+        let created = self.created.ok_or(Unusable("a refund without a time"))?;
+        let created_at = Timestamp::from_millis(created.saturating_mul(1000));
+        Ok(ListedRefund { refund: self.into_refund()?, minor, created_at })
     }
 
     /// The refund in the core's terms. Without a status it counts as pending, and is followed.

@@ -23,7 +23,7 @@ mod records;
 mod till;
 mod world;
 
-#[path = "../../examples/embed/main.rs"]
+#[path = "../../examples/embed.rs"]
 mod embed;
 
 /// The example is documentation, and documentation that is not run goes wrong.

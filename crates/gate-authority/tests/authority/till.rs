@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::{
     Channel, Charge, ChargeId, ChargeStatus, Clock, CustomerFact, Deadline, Dispute, Doubt,
-    FailureCode, FixedRequest, Hold, IntentId, PaymentIntentId, Processor, ReadError, Refund,
-    RefundId, RefundStatus, Refusal, SendError, Target, Ticket, Timestamp,
+    FailureCode, FixedRequest, Hold, IntentId, ListedRefund, PaymentIntentId, Processor, ReadError,
+    Refund, RefundId, RefundStatus, Refusal, SendError, Target, Ticket, Timestamp,
 };
 use gate_money::{Amount, Currency};
 
@@ -247,14 +247,23 @@ impl Processor for Till {
         answer
     }
 
-    async fn refunds_of(&self, charge: &ChargeId, _: Deadline) -> Result<Vec<Refund>, ReadError> {
+    async fn refunds_of(
+        &self,
+        charge: &ChargeId,
+        _: Deadline,
+    ) -> Result<Vec<ListedRefund>, ReadError> {
         others_run().await;
         let drawer = self.drawer.lock().unwrap();
         if drawer.down {
             return Err(ReadError::Unavailable { after: None });
         }
         let of_charge = drawer.made.iter().filter(|made| made.charge == *charge);
-        Ok(of_charge.map(|made| made.refund.clone()).collect())
+        let listed = |made: &Made| ListedRefund {
+            refund: made.refund.clone(),
+            minor: made.minor,
+            created_at: self.clock.now(),
+        };
+        Ok(of_charge.map(listed).collect())
     }
 }
 

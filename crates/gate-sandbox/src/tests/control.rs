@@ -88,7 +88,10 @@ fn other_accounts_are_reached_by_header() {
 fn unknown_calls_and_bad_orders_say_what_to_do() {
     let mut rig = Rig::new();
     rig.check(&[
-        (r#"POST /_sandbox/webhook {"url":"x"}"#, 404, "-", "POST faults"),
+        (r#"POST /_sandbox/webhooks {"url":"x"}"#, 404, "-", "POST webhook"),
+        (r#"POST /_sandbox/disputes {"charge":"ch_x"}"#, 404, "-", "no charge ch_x"),
+        (r#"POST /_sandbox/disputes {"id":"dp_x"}"#, 400, "-", "missing field `charge`"),
+        (r#"POST /_sandbox/disputes/dp_x {"status":"won"}"#, 404, "-", "no dispute dp_x"),
         ("GET /_sandbox", 404, "-", "these exist"),
         ("GET /_sandbox/charges", 404, "-", "there is no GET /_sandbox/charges"),
         (r#"POST /_sandbox/clock {"advanceSeconds":-1}"#, 400, "-", "only moves forward"),
@@ -110,6 +113,7 @@ fn unknown_calls_and_bad_orders_say_what_to_do() {
         (r#"POST /_sandbox/refunds/re_x {"status":"failed"}"#, 404, "-", "no refund re_x"),
         (r#"POST /_sandbox/refunds/re_x {"status":"odd"}"#, 400, "-", "unknown variant"),
         (r#"POST /_sandbox/settings {}"#, 400, "-", "overRefundCode"),
+        (r#"POST /_sandbox/settings {"newRefunds":{"status":"odd"}}"#, 400, "-", "unknown variant"),
         // only below /_sandbox
         ("GET /_sandboxes", 404, "-", "Unrecognized request URL"),
     ]);

@@ -104,6 +104,8 @@ fn orders_are_checked() {
         (r#"{"path":"/v1/refunds"}"#, "missing field `kind`"),
         (r#"{"kind":"reset","when":1}"#, "unknown field `when`"),
         (r#"{"kind":"delay"}"#, "needs `delayMs`"),
+        (r#"{"kind":"webhook_late"}"#, "needs `delayMs`"),
+        (r#"{"kind":"webhook_before_answer"}"#, "needs `delayMs`"),
         (r#"{"kind":"delay","delayMs":600001}"#, "at most 600000"),
         (r#"{"kind":"reset","times":0}"#, "at least 1"),
         ("nonsense", "not what is expected"),

@@ -2,12 +2,14 @@
 
 mod access;
 mod control;
+mod events;
 mod faults;
 mod idempotency;
 mod laws;
 mod lists;
 mod payments;
 mod refunds;
+mod webhooks;
 
 use serde_json::Value;
 

@@ -8,7 +8,8 @@ use clap::ArgMatches;
 use gate_api::{ApprovalRow, IntentView, dollars, rfc3339};
 use gate_authority::{Actor, Admin, AdminError, AuthorityConfig, IntentList, LocalAuthority};
 use gate_core::{
-    AgentKey, AgentName, ApprovalId, Clock, Intent, IntentId, InvalidId, State, Timestamp, UserName,
+    AgentKey, AgentName, ApprovalId, Clock, Intent, IntentId, InvalidId, RefundId, State,
+    Timestamp, UserName,
 };
 use gate_policy::Policy;
 use gate_store::{AgentRow, Scope, SqliteStore};
@@ -63,6 +64,7 @@ pub(super) async fn run(
         ("approval", verb) => work.decide(verb == "approve", acting_as.as_ref()).await,
         ("intent", "list") => work.list_intents().await,
         ("intent", "show") => work.show_intent().await,
+        ("intent", "resolve") => work.resolve_intent(acting_as.as_ref()).await,
         ("intent", _) => work.cancel_intent().await,
         (stop, _) => work.stop(stop == "stop").await,
     }
@@ -298,6 +300,21 @@ impl Work<'_> {
     async fn cancel_intent(&self) -> Result<(), Failed> {
         let id = IntentId::parse(required(self.given, "id")).map_err(usage("the intent"))?;
         self.intent(&self.admin.cancel(&id).await.map_err(failed)?);
+        Ok(())
+    }
+
+    async fn resolve_intent(&self, user: Option<&UserName>) -> Result<(), Failed> {
+        let id = IntentId::parse(required(self.given, "id")).map_err(usage("the intent"))?;
+        let user = user.ok_or_else(|| Failed::Usage("name yourself with --as USER".to_owned()))?;
+        let refund = text(self.given, "refund").map(RefundId::parse).transpose();
+        let refund = refund.map_err(usage("the refund"))?;
+        let resolved = self.admin.resolve(&id, user, refund.as_ref(), required(self.given, "note"));
+        self.intent(&resolved.await.map_err(failed)?);
+        self.out.say(if refund.is_some() {
+            "Recorded as refunded; a running gateway looks the refund up at once."
+        } else {
+            "Recorded as failed; what it had reserved is given back."
+        });
         Ok(())
     }
 

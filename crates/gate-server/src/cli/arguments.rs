@@ -28,6 +28,8 @@ pub(crate) fn command() -> Command {
             stop("stop", "Stop an agent, or everybody, from the next request on")
                 .arg(text("note", "Why")),
             stop("resume", "Lift a stop"),
+            server("reconcile", "Finish once what was left half-way, and tell what was found")
+                .args(clap_args()),
             print(),
         ])
 }
@@ -121,6 +123,15 @@ fn intent() -> Command {
             admin("show", "One intent").arg(name("id", "The intent: int_…")),
             admin("cancel", "Withdraw what is pending or approved")
                 .arg(name("id", "The intent: int_…")),
+            admin("resolve", "Say what became of a refund that nobody could find out about")
+                .arg(name("id", "The intent: int_…"))
+                .arg(text("as", "User who found out").required(true))
+                .arg(text("refund", "The refund at Stripe: re_…"))
+                .arg(switch("not-executed", "There is none"))
+                .arg(text("note", "How it was found out").required(true))
+                .group(
+                    clap::ArgGroup::new("found").args(["refund", "not-executed"]).required(true),
+                ),
         ],
     )
 }

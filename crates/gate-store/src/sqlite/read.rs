@@ -227,14 +227,18 @@ fn work(
     limit: u16,
 ) -> Result<Vec<Intent>, StoreError> {
     const APPROVED: &str = include_str!("sql/due_approved.sql");
+    const ATTEMPT: &str = include_str!("sql/due_attempt.sql");
     const EXPIRED: &str = include_str!("sql/due_expired.sql");
+    const FOLLOWED: &str = include_str!("sql/due_followed.sql");
     const ONE: &str = include_str!("sql/due_one.sql");
     const SUBMITTED: &str = include_str!("sql/due_submitted.sql");
     let unused_since = now.before(USABLE_AFTER_APPROVAL).millis();
     let now = now.millis();
     match due {
         Due::Approved => intents(connection, APPROVED, params![now, unused_since, limit]),
+        Due::Attempt(id) => intents(connection, ATTEMPT, params![id.as_str(), limit]),
         Due::Expired => intents(connection, EXPIRED, params![now, unused_since, limit]),
+        Due::Followed => intents(connection, FOLLOWED, params![now, limit]),
         Due::One(id) => intents(connection, ONE, params![id.as_str(), now, limit]),
         Due::Submitted => intents(connection, SUBMITTED, params![now, limit]),
     }

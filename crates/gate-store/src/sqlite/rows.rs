@@ -252,6 +252,7 @@ pub(super) fn intent(cells: &mut Cells<'_>) -> Result<(Intent, Option<String>), 
         created_at: cells.time("created_at")?,
         updated_at: cells.time("updated_at")?,
         settled_at: cells.time_if("settled_at")?,
+        follow_at: cells.time_if("follow_at")?,
     };
     Ok((intent, approval))
 }
@@ -317,6 +318,7 @@ pub(super) fn intent_values(intent: &Intent) -> Result<Vec<Value>, StoreError> {
         intent.created_at.millis().into(),
         intent.updated_at.millis().into(),
         intent.settled_at.map(Timestamp::millis).into(),
+        intent.follow_at.map(Timestamp::millis).into(),
         text(intent.id.as_str()),
         text(intent.agent.as_str()),
         text(intent.key.as_str()),

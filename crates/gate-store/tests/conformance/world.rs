@@ -225,6 +225,7 @@ pub(crate) fn intent(id: &str) -> Intent {
         created_at: at(0),
         updated_at: at(0),
         settled_at: None,
+        follow_at: None,
     }
 }
 

@@ -9,8 +9,9 @@ use gate_core::{
     Actions, Agent, AgentId, AgentKey, AgentName, Answer, Ask, AttemptId, Authority,
     AuthorityError, Budget, Channel, Charge, ChargeId, ChargeStatus, Claim, Clock, CustomerFact,
     Deadline, Decided, Dispute, Doubt, FixedRequest, IdempotencyKey, Ids, Intent, IntentFilter,
-    IntentId, Justification, Lease, Outcome, Page, Preview, Processor, ReadError, Records, Refund,
-    Refunds, RequestParts, SendError, Settings, State, Target, Ticket, Timestamp, Wanted, Work,
+    IntentId, Justification, Lease, ListedRefund, Outcome, Page, Preview, Processor, ReadError,
+    Records, Refund, Refunds, RequestParts, SendError, Settings, State, Target, Ticket, Timestamp,
+    Wanted, Work,
 };
 use gate_money::{Amount, Currency};
 use gate_stripe::StripeClient;
@@ -91,7 +92,7 @@ impl Processor for Once {
         *self.came_to.lock().unwrap() = Some(came_to);
         Err(SendError::NotStored(Doubt { give_up: true, ..Doubt::default() }))
     }
-    async fn refunds_of(&self, _: &ChargeId, _: Deadline) -> Result<Vec<Refund>, ReadError> {
+    async fn refunds_of(&self, _: &ChargeId, _: Deadline) -> Result<Vec<ListedRefund>, ReadError> {
         Ok(Vec::new())
     }
 }
@@ -151,6 +152,7 @@ fn submitted(charge: &Charge) -> Intent {
         request: Some(request),
         submitted_at: Some(Timestamp::default()),
         settled_at: None,
+        follow_at: None,
         attempt: AttemptId::parse("att_1").unwrap(),
         fence: 1,
         lease_until: None,

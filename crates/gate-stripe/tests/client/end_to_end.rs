@@ -125,8 +125,10 @@ async fn pages_are_joined() {
         .await;
     let (client, by) = client(&server);
     let refunds = client.refunds_of(&ChargeId::parse("ch_1").unwrap(), by).await.unwrap();
-    let ids: Vec<_> = refunds.iter().map(|refund| refund.id.as_str()).collect();
+    let ids: Vec<_> = refunds.iter().map(|listed| listed.refund.id.as_str()).collect();
     assert_eq!(ids, ["re_1", "re_2", "re_3"]);
+    let facts = refunds.first().map(|first| (first.minor, first.created_at.millis()));
+    assert_eq!(facts, Some((300, 1_800_000)));
     first.assert_calls_async(1).await;
     second.assert_calls_async(1).await;
 }

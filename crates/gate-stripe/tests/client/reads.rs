@@ -257,7 +257,8 @@ async fn refunds_are_listed_to_the_end_or_not_at_all() {
         let found = found.map_or_else(
             |error| format!("{error:?}"),
             |refunds| {
-                let line = |r: &gate_core::Refund| {
+                let line = |listed: &gate_core::ListedRefund| {
+                    let r = &listed.refund;
                     let intent = r.intent.as_ref().map_or("-", gate_core::IntentId::as_str);
                     format!("{}:{intent}:{}", r.id, r.status.as_str())
                 };

@@ -56,7 +56,8 @@ CREATE TABLE intents (
     lease_until INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    settled_at INTEGER
+    settled_at INTEGER,
+    follow_at INTEGER
 ) STRICT;
 
 CREATE UNIQUE INDEX intents_key_holder ON intents (agent_id, idempotency_key) WHERE holds_key = 1;
@@ -64,6 +65,8 @@ CREATE INDEX intents_by_agent ON intents (agent_id, id);
 CREATE INDEX intents_by_charge ON intents (agent_id, charge_id, id);
 CREATE INDEX intents_by_key ON intents (idempotency_key, id);
 CREATE INDEX intents_by_payment_intent ON intents (agent_id, payment_intent_id, id);
+CREATE INDEX intents_by_attempt ON intents (attempt_id);
+CREATE INDEX intents_by_follow_at ON intents (follow_at) WHERE follow_at IS NOT NULL;
 CREATE INDEX intents_by_state ON intents (state, id);
 
 CREATE TABLE approvals (

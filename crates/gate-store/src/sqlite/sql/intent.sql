@@ -5,5 +5,5 @@ SELECT
     reasons, policy_version, approval_id, refund_id, refund_status, refund_intent_id,
     failure_code, failure_message, needs_person, request_form, request_account_id,
     request_version, submitted_at, attempt_id, fence, lease_until, created_at, updated_at,
-    settled_at
+    settled_at, follow_at
 FROM intents WHERE id = $1;

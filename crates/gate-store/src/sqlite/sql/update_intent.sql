@@ -34,9 +34,10 @@ UPDATE intents SET
     lease_until = $33,
     created_at = $34,
     updated_at = $35,
-    settled_at = $36
-WHERE id = $37
-    AND agent_id = $38
-    AND idempotency_key = $39
-    AND charge_id = $40
-    AND state = $41;
+    settled_at = $36,
+    follow_at = $37
+WHERE id = $38
+    AND agent_id = $39
+    AND idempotency_key = $40
+    AND charge_id = $41
+    AND state = $42;
