@@ -140,7 +140,7 @@ pub struct IntentView {
     pub intent_id: String,
     /// The caller's key, or the one that was made for a request without.
     pub idempotency_key: String,
-    /// Whether the intent was there before this request.
+    /// Whether this is the answer to an earlier request, and nothing was decided anew.
     pub replayed: bool,
     /// Live money, or test mode.
     pub livemode: bool,

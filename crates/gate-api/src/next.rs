@@ -1,7 +1,9 @@
 //! What to do next, in words for a language model: whether money moved, whether to ask again, and
 //! under which key. Nothing in here comes from an agent's own text.
 
-use gate_core::{Decision, Denier, FailureCode, Intent, OnApproval, RefundStatus, State};
+use gate_core::{
+    Decision, Denier, FailureCode, Intent, OnApproval, ReasonCode, RefundStatus, State,
+};
 
 use crate::intent::resets_at;
 use crate::time::rfc3339;
@@ -29,7 +31,9 @@ pub(crate) fn of_intent(intent: &Intent, replayed: bool) -> String {
             .to_owned(),
         State::Submitted | State::Asked => in_progress(intent),
         State::Failed => failed(intent),
-        State::NotExecuted => not_executed(intent),
+        State::NotExecuted => "Stripe did nothing and nothing was refunded; the message says why. \
+            Ask again with the same key and the same arguments."
+            .to_owned(),
         State::Reversed => "The refund was made and later failed or was canceled, so the customer \
             does not have the money. Do not ask again with this key; tell a person, who decides \
             whether it is made anew."
@@ -116,10 +120,23 @@ fn denied(intent: &Intent) -> String {
              after that, ask with the same key if the refund is still wanted.",
             rfc3339(at)
         ),
+        (Some(Denier::Policy) | None, None) if stopped(intent) => "Nothing was refunded: refunds \
+            are stopped. Do not ask again until a person tells you that they were resumed; then \
+            ask with the same key if the refund is still wanted."
+            .to_owned(),
         (Some(Denier::Policy) | None, None) => "Nothing was refunded: the policy does not allow \
             it, for the reasons given. Do not ask again unchanged; tell the person you work for."
             .to_owned(),
     }
+}
+
+/// Whether a stop is all that stands in the way.
+fn stopped(intent: &Intent) -> bool {
+    let stops =
+        [ReasonCode::OrganizationStopped, ReasonCode::TeamStopped, ReasonCode::AgentStopped];
+    let denials = intent.reasons.iter().filter(|reason| !reason.code.asks());
+    let (held, other): (Vec<_>, Vec<_>) = denials.partition(|reason| stops.contains(&reason.code));
+    !held.is_empty() && other.is_empty()
 }
 
 fn in_progress(intent: &Intent) -> String {
@@ -153,16 +170,6 @@ fn failed(intent: &Intent) -> String {
         }
     }
     .to_owned()
-}
-
-fn not_executed(intent: &Intent) -> String {
-    let why = intent.failure.as_ref().map_or("", |failure| failure.message.trim());
-    let stop = if why.is_empty() || why.ends_with(['.', '!', '?', '…']) { "" } else { "." };
-    let space = if why.is_empty() { "" } else { " " };
-    format!(
-        "Stripe did nothing and nothing was refunded.{space}{why}{stop} Ask again with the same \
-         key and the same arguments."
-    )
 }
 
 /// Whether a request without a key is answered with an intent in this state because it looks like

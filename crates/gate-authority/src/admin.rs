@@ -392,7 +392,7 @@ impl<'a> Admin<'a> {
         self.change(reads, move |by, world| {
             let intent = world.seen.intent.as_ref().ok_or_else(|| no_intent(id.as_str()))?;
             may_review(world.seen, &user)?;
-            if !intent.needs_person {
+            if !intent.needs_person && intent.state != State::AwaitingStripe {
                 return Err(AdminError::Conflict(format!(
                     "intent {id} is {} and does not need a person: the gateway finds out by itself",
                     intent.state.as_str()
@@ -480,53 +480,43 @@ impl<'a> Admin<'a> {
     }
 
     /// Stops an agent, by name or id, or everybody. Acts on the next request; holds what is
-    /// pending.
+    /// pending. Answers who is stopped: the agent's name, or `everybody`.
     ///
     /// # Errors
     ///
     /// [`AdminError::NotFound`].
-    pub async fn stop(&self, agent: Option<&str>, note: Option<&str>) -> Result<Scope, AdminError> {
+    pub async fn stop(
+        &self,
+        agent: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<String, AdminError> {
         let note = note.map(checked_note).transpose()?;
-        self.stop_or_resume(agent, move |scope, by, now| {
-            let stop = StopRow { scope, by: by.to_string(), note: note.clone(), at: now };
-            (Write::PutStop(stop), "stopped", note.clone())
+        let agent = agent.map(str::to_owned);
+        self.change(stop_reads(agent.as_deref()), move |by, world| {
+            let (scope, whom) = stop_scope(world.seen, agent.as_deref())?;
+            let details = serde_json::json!({ "note": note });
+            let entry = world.audited(by, "stop.put", &scope.text(), &details);
+            let (by, note) = (by.to_string(), note.clone());
+            let stop = Write::PutStop(StopRow { scope, by, note, at: world.now });
+            Ok(Plan { writes: vec![stop, entry], reply: whom })
         })
         .await
     }
 
-    /// Lifts a stop.
+    /// Lifts a stop, if there is one. Answers who goes on, as [`Admin::stop`] does.
     ///
     /// # Errors
     ///
-    /// [`AdminError::NotFound`].
-    pub async fn resume(&self, agent: Option<&str>) -> Result<Scope, AdminError> {
-        self.stop_or_resume(agent, |scope, _, _| (Write::LiftStop(scope), "resumed", None)).await
-    }
-
-    async fn stop_or_resume(
-        &self,
-        agent: Option<&str>,
-        write: impl Fn(Scope, &Actor, Timestamp) -> (Write, &'static str, Option<String>)
-        + Send
-        + Sync
-        + 'static,
-    ) -> Result<Scope, AdminError> {
-        let reads =
-            Reads { agent: agent.map(|name| AgentBy::Name(name.to_owned())), ..Reads::default() };
+    /// [`AdminError::NotFound`] when there is no such agent.
+    pub async fn resume(&self, agent: Option<&str>) -> Result<String, AdminError> {
         let agent = agent.map(str::to_owned);
-        self.change(reads, move |by, world| {
-            let scope = match &agent {
-                Some(name) => Scope::Agent(known_agent(world.seen, name)?.id.clone()),
-                None => Scope::Organization,
-            };
-            let (write, what, note) = write(scope.clone(), by, world.now);
-            let (kind, subject) = match &scope {
-                Scope::Agent(id) => ("agent", id.as_str()),
-                Scope::Organization => ("organization", "organization"),
-            };
-            let details = serde_json::json!({ "note": note });
-            let entry = world.audited(by, &format!("{kind}.{what}"), subject, &details);
-            Ok(Plan { writes: vec![write, entry], reply: scope })
+        self.change(stop_reads(agent.as_deref()), move |by, world| {
+            let (scope, whom) = stop_scope(world.seen, agent.as_deref())?;
+            if !world.seen.stops.iter().any(|stop| stop.scope == scope) {
+                return Ok(Plan::nothing(whom));
+            }
+            let entry = world.audited(by, "stop.lifted", &scope.text(), &serde_json::json!({}));
+            Ok(Plan { writes: vec![Write::LiftStop(scope), entry], reply: whom })
         })
         .await
     }
@@ -598,6 +588,22 @@ fn policy_writes(text: String, by: &Actor, site: &Site<'_>) -> Vec<Write> {
 
 fn known_agent<'a>(seen: &'a Snapshot, name: &str) -> Result<&'a AgentRow, AdminError> {
     seen.agent.as_ref().ok_or_else(|| no_agent(name))
+}
+
+fn stop_reads(agent: Option<&str>) -> Reads {
+    let agent = agent.map(|name| AgentBy::Name(name.to_owned()));
+    Reads { agent, policy: true, ..Reads::default() }
+}
+
+/// What is stopped or resumed, and what to call it.
+fn stop_scope(seen: &Snapshot, agent: Option<&str>) -> Result<(Scope, String), AdminError> {
+    match agent {
+        Some(name) => {
+            let agent = known_agent(seen, name)?;
+            Ok((Scope::Agent(agent.id.clone()), agent.name.to_string()))
+        }
+        None => Ok((Scope::Organization, "everybody".to_owned())),
+    }
 }
 
 fn no_agent(name: &str) -> AdminError {

@@ -37,8 +37,8 @@ pub(crate) fn vote(
         Vote::Deny { note } => {
             intent.denied_by = Some(Denier::Person);
             let message = format!(
-                "A person denied this refund: {note}. Do not ask for it again; \
-                 only a person can reopen it."
+                "A person denied this refund: {note}. For 24 hours the same refund is answered \
+                 with this."
             );
             put_first(
                 &mut intent.reasons,

@@ -337,12 +337,18 @@ fn leased(now: Timestamp, seen: &Snapshot, span: Duration, ids: &dyn Ids) -> Pla
     for intent in &seen.intents {
         let mut intent = intent.clone();
         let was: State = intent.state;
+        let stopped = stops(seen, &intent.agent).code().is_some();
+        if stopped && was == State::Approved {
+            // Nobody works on it until the stop is lifted, so nobody is to wait for a lease then.
+            let lease = Lease { fence: intent.fence, span: Duration::ZERO };
+            plan.reply.push(Claim { intent, lease, stopped });
+            continue;
+        }
         // Nothing is sent for these any more: they are only looked for, now and then.
         let span = if intent.needs_person { LOOKED_FOR_EVERY } else { span };
         intent.fence = intent.fence.saturating_add(1);
         intent.lease_until = Some(now.after(span));
         intent.attempt = AttemptId::make(now, ids);
-        let stopped = stops(seen, &intent.agent).code().is_some();
         plan.writes.push(Write::UpdateIntent { was, intent: Box::new(intent.clone()) });
         let lease = Lease { fence: intent.fence, span };
         plan.reply.push(Claim { intent, lease, stopped });

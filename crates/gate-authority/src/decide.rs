@@ -279,7 +279,8 @@ fn again(prior: &Intent, asked: &Asked<'_>) -> Result<Intent, AuthorityError> {
     Ok(intent)
 }
 
-/// Fixes the request, if it is not yet, and gives its lease to whoever asked.
+/// Fixes the request, if it is not yet (Invariant *same-bytes*), and gives its lease to whoever
+/// asked.
 fn submit(intent: &mut Intent, charge: &Charge, usd: MicroUsd, world: &World<'_>) {
     if intent.request.is_none() {
         intent.request = Some(FixedRequest::build(&RequestParts {

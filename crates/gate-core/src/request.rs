@@ -41,7 +41,9 @@ pub struct RequestParts<'a> {
 }
 
 impl FixedRequest {
-    /// Builds the request. Every value is of a form that needs no escaping; the brackets of the
+    /// Builds the request; whoever submits an intent does so once, and keeps it with the intent.
+    ///
+    /// Invariant *same-bytes*: what is sent again is what was built here, byte for byte. Every value is of a form that needs no escaping; the brackets of the
     /// metadata's names are escaped.
     #[must_use]
     pub fn build(parts: &RequestParts<'_>) -> Self {

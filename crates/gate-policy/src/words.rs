@@ -35,6 +35,9 @@ impl Policy {
     /// What is legal and probably not meant, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
+        if self.agents.is_empty() {
+            return vec!["no agent has an entry, so no agent may do anything".to_owned()];
+        }
         self.agents.iter().flat_map(|(name, limits)| doubts(name, limits)).collect()
     }
 }

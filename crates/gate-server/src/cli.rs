@@ -111,6 +111,11 @@ async fn serve_command(
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
+    if loaded.config.stripe.key.is_none() {
+        tracing::warn!(
+            "no Stripe key: every refund answers stripe_key_missing; set STRIPE_SECRET_KEY_FILE"
+        );
+    }
     let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
     out.listening(&serving.url());
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");

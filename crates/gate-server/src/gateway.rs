@@ -7,7 +7,7 @@ use std::time::Duration;
 use gate_authority::{AuthorityConfig, FeedError, LocalAuthority, RatesFeed, Sweeper};
 use gate_core::{
     Actions, Authority, AuthorityError, Clock, Ids, IntentId, Processor, Reconciler, Records,
-    Refunds, Settings,
+    Refunds, Settings, State,
 };
 use gate_http::Transport;
 use gate_money::Rate;
@@ -227,7 +227,9 @@ impl Gateway {
         match self.reconciler.step().await {
             Ok(done) => {
                 for (id, state) in done.driven {
-                    tracing::info!(intent.id = %id, intent.state = state.as_str(), "reconciled");
+                    let open = state == State::Submitted;
+                    let told = if open { "not found out yet" } else { "reconciled" };
+                    tracing::info!(intent.id = %id, intent.state = state.as_str(), "{told}");
                 }
                 for (id, error) in done.failed {
                     let code = error.code();

@@ -91,9 +91,11 @@ fn request_id(ids: &dyn Ids) -> String {
 }
 
 fn json(status: u16, body: &impl Serialize) -> Result<Reply, SurfaceError> {
-    let body = serde_json::to_vec(body).map_err(|error| {
+    let mut body = serde_json::to_vec(body).map_err(|error| {
         gate_core::ActionError::AuthorityError { detail: format!("unwritable answer: {error}") }
     })?;
+    // So that an answer in a terminal ends its line.
+    body.push(b'\n');
     Ok(Reply {
         status,
         media_type: "application/json",
@@ -113,7 +115,7 @@ fn problem(error: SurfaceError, concern: Concern, request_id: &str) -> Reply {
     Reply {
         status: problem.status,
         media_type: Problem::MEDIA_TYPE,
-        body: serde_json::to_vec(&problem).unwrap_or_default(),
+        body: [serde_json::to_vec(&problem).unwrap_or_default(), vec![b'\n']].concat(),
         headers: problem.headers.clone(),
         outcome: problem.code.to_owned(),
         intent: problem.intent_id,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use gate_api::{Check, CheckStatus, CheckView, ReadyView};
 use gate_core::{Clock, Timestamp};
-use gate_store::{Reads, Store};
+use gate_money::RateTable;
+use gate_store::{Reads, Store, StoreError};
 use gate_stripe::StripeClient;
 
 use crate::gateway::StripeKeys;
@@ -43,9 +44,8 @@ impl Readiness {
 
     /// Looks at everything now.
     pub async fn look(&self) -> ReadyView {
-        let (store, rates) = match self.store.read(Reads { rates: true, ..Reads::default() }).await
-        {
-            Ok(seen) => ((CheckStatus::Ok, "readable".to_owned()), Some(seen.rates)),
+        let (store, rates) = match self.store_and_rates().await {
+            Ok(rates) => ((CheckStatus::Ok, "can be used".to_owned()), Some(rates)),
             Err(error) => ((CheckStatus::Failing, error.to_string()), None),
         };
         // The authority is embedded: it can decide exactly when its store can be used.
@@ -65,6 +65,12 @@ impl Readiness {
         ReadyView::new(
             checks.map(|(check, (status, detail))| (check, self.view(check, status, detail))),
         )
+    }
+
+    /// Whether the store writes (its clock stops with its writer) and reads.
+    async fn store_and_rates(&self) -> Result<Option<RateTable>, StoreError> {
+        self.store.now().await?;
+        Ok(self.store.read(Reads { rates: true, ..Reads::default() }).await?.rates)
     }
 
     fn stripe_key(&self) -> (CheckStatus, String) {
@@ -99,7 +105,7 @@ impl Readiness {
     }
 
     /// Without rates other currencies are denied, and dollars go on: never more than degraded.
-    fn rates(&self, table: Option<&gate_money::RateTable>) -> (CheckStatus, String) {
+    fn rates(&self, table: Option<&RateTable>) -> (CheckStatus, String) {
         let fault = self.rates_fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match (table, fault) {
             (Some(table), None) => (CheckStatus::Ok, format!("of {}", table.date())),

@@ -1,3 +1,5 @@
+//! Each state as an answer shows it.
+
 use super::*;
 use crate::samples::{approval, intent, refund};
 use gate_core::{
@@ -152,7 +154,7 @@ fn what_each_state_adds_and_advises() {
         ("nobody knows", State::Submitted,       |i| i.needs_person = true, json!({"needsPerson": true}), "a person has to find out"),
         ("refused",      State::Failed,          refused,   json!({"code": "charge_disputed", "message": "The charge is disputed."}), "Stripe did not give the money back"),
         ("lost",         State::Failed,          lost,      json!({"code": "not_found_at_stripe", "message": "Not found in 15 days."}), "No refund was ever found at Stripe."),
-        ("limited",      State::NotExecuted,     limited,   json!({"message": "Stripe asks for patience"}), "Stripe did nothing and nothing was refunded. Stripe asks for patience. Ask again"),
+        ("limited",      State::NotExecuted,     limited,   json!({"message": "Stripe asks for patience"}), "nothing was refunded; the message says why. Ask again with the same key"),
         ("settled after a failure", State::Settled, refused, none.clone(), "on its way"),
         ("reversed",     State::Reversed,        |_| {},    none.clone(), "the customer does not have the money"),
     ];

@@ -1,3 +1,5 @@
+//! Each problem, its status, its words and its extras.
+
 use super::*;
 use crate::problem_code::ProblemCode;
 use gate_core::{IntentId, State};

@@ -12,7 +12,7 @@ use gate_core::{
     Timestamp, UserName,
 };
 use gate_policy::Policy;
-use gate_store::{AgentRow, Scope, SqliteStore};
+use gate_store::{AgentRow, SqliteStore};
 use serde_json::json;
 
 use super::{Failed, Output, faults};
@@ -288,6 +288,9 @@ impl Work<'_> {
         let rows: Vec<IntentView> =
             intents.iter().map(|intent| IntentView::new(intent, false, true)).collect();
         self.out.either(&rows, || lines(&intents, intent_line));
+        if intents.is_empty() {
+            self.out.say("No intents.");
+        }
         Ok(())
     }
 
@@ -325,10 +328,7 @@ impl Work<'_> {
         } else {
             self.admin.resume(agent).await
         };
-        let whom = match scope.map_err(failed)? {
-            Scope::Agent(id) => id.to_string(),
-            Scope::Organization => "everybody".to_owned(),
-        };
+        let whom = scope.map_err(failed)?;
         let what = if stop { "stopped" } else { "resumed" };
         self.out.either(&json!({ "scope": whom, "state": what }), || {
             format!("{whom} {what}, from the next request on")

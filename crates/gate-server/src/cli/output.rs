@@ -41,7 +41,10 @@ impl Output {
             // Our own views always serialise.
             self.result(&serde_json::to_string(json).unwrap_or_default());
         } else {
-            self.result(&text());
+            let text = text();
+            if !text.is_empty() {
+                self.result(&text);
+            }
         }
     }
 

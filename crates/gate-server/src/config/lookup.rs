@@ -216,7 +216,7 @@ pub(crate) mod map {
 
     impl Lookup for Map {
         fn absolute(&self, path: &Path) -> PathBuf {
-            Path::new("/work").join(path)
+            Path::new("/here").join(path)
         }
 
         fn facts(&self, path: &Path) -> io::Result<FileFacts> {

@@ -219,48 +219,53 @@ fn tell(out: &Output, number: u32, step: &Step, answer: &Value, fits: bool) {
     });
 }
 
-/// Says how to play it by hand, with lines that can be pasted.
+/// Says how to play it by hand: lines that can be pasted, and comments between them.
 pub(super) fn guide(stage: &Stage, out: &Output) {
     out.listening(&stage.url);
     if let Err(error) = make_charges(stage) {
         out.say(&error);
         return;
     }
-    let curl = |body: &Value| {
+    let authorization = format!("-H 'authorization: Bearer {}'", stage.agent_key);
+    let ask = |body: &Value| {
         format!(
-            "curl -s {}/v1/actions/stripe.refund \\\n  -H 'authorization: Bearer {}' \\\n  \
-             -H 'content-type: application/json' \\\n  -d '{body}'",
-            stage.url, stage.agent_key
+            "curl -s {}/v1/actions/stripe.refund {authorization} \\\n  \
+             -H 'content-type: application/json' -d '{body}'",
+            stage.url
         )
     };
-    let gateway = format!("action-gateway {{}} --data-dir {}", stage.home.display());
-    let admin = |command: &str| gateway.replace("{}", command);
-    out.say("\nEverything runs on this machine, and nothing here moves real money.");
-    out.say("\nAsk as the agent (paste it twice: the second time it is replayed):\n");
-    out.result(&curl(&json!({
-        "target": "ch_demo_shoes", "amountMinor": 1250, "idempotencyKey": "ticket-1"
-    })));
-    out.say("\nMore than one refund may be: denied, with the reason:\n");
-    out.result(&curl(&json!({ "target": "ch_demo_bike", "idempotencyKey": "ticket-3" })));
-    out.say("\nAt the threshold a person decides:\n");
-    out.result(&curl(&json!({ "target": "ch_demo_chair", "idempotencyKey": "ticket-4" })));
-    out.say("\nDecide as maria, with the approvalId of that answer:\n");
-    out.say(&admin("approval list"));
-    out.say(&admin(&format!("approval approve apr_… --as {REVIEWER}")));
-    out.say("\nSee what is left, what there was, and the policy:\n");
-    out.result(&format!(
-        "curl -s {}/v1/budget -H 'authorization: Bearer {}'",
-        stage.url, stage.agent_key
-    ));
-    out.say(&admin("intent list"));
-    out.say(&admin("policy show"));
-    out.say("\nWhat Stripe's stand-in received, and what it can be made to do:\n");
-    out.result(&format!("curl -s {}/_sandbox/requests", stage.sandbox_url));
-    out.result(&format!(
-        "curl -s {}/_sandbox/faults -d '{}'",
-        stage.sandbox_url,
-        json!({ "method": "POST", "path": "/v1/refunds", "kind": "drop_after", "times": 1 })
-    ));
+    let program = std::env::current_exe().map(|path| path.display().to_string());
+    let program = program.unwrap_or_else(|_| "action-gateway".to_owned());
+    let admin =
+        |command: &str| format!("'{program}' {command} --data-dir '{}'", stage.home.display());
+    let first =
+        json!({ "target": "ch_demo_shoes", "amountMinor": 1250, "idempotencyKey": "ticket-1" });
+    let over = json!({ "target": "ch_demo_bike", "idempotencyKey": "ticket-3" });
+    let held = json!({ "target": "ch_demo_chair", "idempotencyKey": "ticket-4" });
+    let lose = json!({ "method": "POST", "path": "/v1/refunds", "kind": "drop_after", "times": 1 });
+    let lines = [
+        "# Everything runs on this machine, and nothing here moves real money.".to_owned(),
+        "\n# Ask as the agent. Paste it twice: the second time it is replayed.".to_owned(),
+        ask(&first),
+        "\n# Ask for more than the policy lets through at once: denied, with the reason."
+            .to_owned(),
+        ask(&over),
+        "\n# Ask for as much as a person has to look at: pending_approval.".to_owned(),
+        ask(&held),
+        "\n# Approve it as maria, with the id that the first line prints.".to_owned(),
+        admin("approval list"),
+        admin(&format!("approval approve apr_… --as {REVIEWER}")),
+        "\n# See what is left, what there was, and the policy.".to_owned(),
+        format!("curl -s {}/v1/budget {authorization}", stage.url),
+        admin("intent list"),
+        admin("policy show"),
+        "\n# See what Stripe's stand-in received, and have it lose its next answer.".to_owned(),
+        format!("curl -s {}/_sandbox/requests", stage.sandbox_url),
+        format!("curl -s {}/_sandbox/faults -d '{lose}'", stage.sandbox_url),
+    ];
+    if !out.json {
+        out.result(&lines.join("\n"));
+    }
     out.say("\nCtrl-C ends it and forgets everything.");
 }
 

@@ -20,7 +20,7 @@ fn the_store_is_where_serve_has_it() {
         (&[], &["GATEWAY_DATA_DIR=/data"], "/data", "/data/gateway.db", false),
         (&[], &["GATEWAY_DATABASE=/a.db", "GATEWAY_EPHEMERAL=1"], HOME_DIR, "/a.db", true),
         (&[], &["GATEWAY_CONFIG=/b.toml"], "/srv", "/db/a.db", true),
-        (&["config=/b.toml"], &["GATEWAY_DATABASE=b.db"], "/srv", "/work/b.db", true),
+        (&["config=/b.toml"], &["GATEWAY_DATABASE=b.db"], "/srv", "/here/b.db", true),
         (&["store.data_dir=/x", "store.ephemeral=0"], &[], "/x", "/x/gateway.db", false),
     ];
     for (given, variables, data_dir, database, ephemeral) in table {

@@ -1,0 +1,251 @@
+//! The real binary as child processes: started, read, killed and always reaped.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::{Answer, Call};
+use crate::world::REFUND;
+
+/// The Stripe key that gateways are given.
+pub(crate) const KEY: &str = "rk_test_51KeyOfTheProcess9876";
+/// A policy under which the agent may refund 100.00 USD a day.
+pub(crate) const POLICY: &str = "[organization]\n\n[agents.support-bot]\n\
+    methods = [\"stripe_refund\"]\nallowed_hosts = [\"stripe-refund.action\"]\n\
+    daily_cap = \"100.00\"\n";
+
+/// The binary, with nothing of this process's environment.
+fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gateway-under-test"));
+    command.env_clear();
+    command
+}
+
+/// A server that runs.
+pub(crate) struct Server {
+    pub(crate) at: SocketAddr,
+    /// The first line that it printed.
+    pub(crate) first_line: String,
+    child: Child,
+    log: PathBuf,
+    stdout: BufReader<ChildStdout>,
+    /// Holds the log of a server without a home.
+    _dir: Option<TempDir>,
+}
+
+/// How a server ended.
+pub(crate) struct Ended {
+    /// The exit code; none after a signal.
+    pub(crate) code: Option<i32>,
+    /// Everything that it printed or logged.
+    pub(crate) words: String,
+}
+
+impl Server {
+    fn start(mut command: Command, log: PathBuf, dir: Option<TempDir>) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut first_line = String::new();
+        stdout.read_line(&mut first_line).unwrap();
+        let at = first_line.trim_end().trim_end_matches("\"}").rsplit("http://").next();
+        let Some(at) = at.and_then(|at| at.parse().ok()) else {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{first_line:?} {}", std::fs::read_to_string(&log).unwrap());
+        };
+        Self { at, first_line, child, log, stdout, _dir: dir }
+    }
+
+    /// A server that needs no data directory.
+    pub(crate) fn of(arguments: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = binary();
+        command.args(arguments);
+        Self::start(command, dir.path().join("log"), Some(dir))
+    }
+
+    pub(crate) fn sandbox() -> Self {
+        Self::of(&["stripe-sandbox", "--port", "0"])
+    }
+
+    /// Ends it as a crash would, at once.
+    pub(crate) fn kill(mut self) -> Ended {
+        self.child.kill().unwrap();
+        self.end()
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        let mut words = self.first_line.clone();
+        self.stdout.read_to_string(&mut words).unwrap();
+        let code = self.child.wait().unwrap().code();
+        words.push_str(&std::fs::read_to_string(&self.log).unwrap());
+        Ended { code, words }
+    }
+
+    // The sandbox's control interface.
+
+    pub(crate) async fn control(&self, path: &str, body: &Value) -> Value {
+        let answer = Call::post(path, body).send(self.at).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.json);
+        answer.json
+    }
+
+    /// Has the calls that make refunds go wrong.
+    pub(crate) async fn fault(&self, kind: &str, times: u32, delay_millis: u64) {
+        let mut fault =
+            json!({ "method": "POST", "path": "/v1/refunds", "kind": kind, "times": times });
+        if delay_millis > 0 {
+            fault["delayMs"] = json!(delay_millis);
+        }
+        self.control("/_sandbox/faults", &fault).await;
+    }
+
+    /// The attempts at a refund that the sandbox received.
+    pub(crate) async fn attempts(&self) -> Vec<Value> {
+        let seen = Call::get("/_sandbox/requests").send(self.at).await.json;
+        let refund = |call: &&Value| call["method"] == "POST" && call["path"] == "/v1/refunds";
+        seen.as_array().unwrap().iter().filter(refund).cloned().collect()
+    }
+
+    /// Returns once it received so many attempts.
+    pub(crate) async fn attempted(&self, count: usize) {
+        for _ in 0..100_000 {
+            if self.attempts().await.len() >= count {
+                return;
+            }
+        }
+        panic!("Stripe was never asked");
+    }
+
+    /// The refunds of a charge, or of all, up to 100.
+    pub(crate) async fn refunds(&self) -> Vec<Value> {
+        let page = Call::get("/v1/refunds?limit=100").key("sk_test_tests").send(self.at).await;
+        page.json["data"].as_array().unwrap().clone()
+    }
+
+    // The gateway's interface.
+
+    pub(crate) async fn ask(&self, key: &str, body: &Value) -> Answer {
+        Call::post(REFUND, body).key(key).send(self.at).await
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A data directory, and what is run over it.
+pub(crate) struct Home {
+    dir: TempDir,
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// A data directory with a policy, a reviewer and an agent, whose key comes with it.
+    pub(crate) fn with_agent(policy: &str) -> (Self, String) {
+        let home = Self::new();
+        std::fs::write(home.path("policy.toml"), policy).unwrap();
+        let file = home.path("policy.toml");
+        home.done(&["policy", "apply", file.to_str().unwrap()]);
+        home.done(&["user", "create", "maria", "--role", "reviewer"]);
+        let made = home.done(&["agent", "create", "support-bot", "--json"]).json();
+        (home, made["key"].as_str().unwrap().to_owned())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.data().join("gateway.db")
+    }
+
+    /// Runs a command over the data directory, with more variables.
+    pub(crate) fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+        let output = binary()
+            .args(arguments)
+            .env("GATEWAY_DATA_DIR", self.data())
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        Ran {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, &[])
+    }
+
+    /// Runs a command that must end with 0.
+    pub(crate) fn done(&self, arguments: &[&str]) -> Ran {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?}: {}{}", ran.out, ran.err);
+        ran
+    }
+
+    /// Starts a gateway on a port of its own, over this data directory and that Stripe.
+    pub(crate) fn serve(&self, sandbox: &Server, variables: &[(&str, &str)]) -> Server {
+        let key = [("STRIPE_SECRET_KEY", KEY)];
+        self.serve_without_key(sandbox, &[&key, variables].concat())
+    }
+
+    /// The same without a Stripe key, unless the variables give one.
+    pub(crate) fn serve_without_key(&self, sandbox: &Server, variables: &[(&str, &str)]) -> Server {
+        let stripe = format!("http://{}", sandbox.at);
+        let mut command = binary();
+        command
+            .args(["serve", "--port", "0"])
+            .env("GATEWAY_DATA_DIR", self.data())
+            .env("GATEWAY_EPHEMERAL", "1")
+            .env("GATEWAY_FX_URL", format!("{stripe}/_sandbox/rates/eurofxref-daily.xml"))
+            .env("STRIPE_API_BASE", stripe)
+            .envs(variables.iter().copied());
+        Server::start(command, self.path("log"), None)
+    }
+}
