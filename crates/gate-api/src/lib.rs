@@ -1,7 +1,7 @@
 //! The JSON that every surface shares: HTTP, tools and the command line.
 //!
 //! Views turn what the core knows into wire objects; [`parse_ask`] turns bytes into what the core
-//! is asked; [`Problem`] is what a request gets that came to no answer; [`openapi`] and
+//! is asked; [`Problem`] is what a request gets that came to no answer; [`openapi()`] and
 //! [`errors_markdown`] describe all of it from the same tables. No I/O, no clock, and no float
 //! ever: an amount is read from its digits and written as an integer.
 #![cfg_attr(
@@ -30,6 +30,7 @@ mod ready;
 mod schema;
 mod surface;
 mod time;
+mod webhook;
 
 #[cfg(test)]
 mod samples;
@@ -48,5 +49,6 @@ pub use problem::{Concern, Problem};
 pub use problem_code::ProblemCode;
 pub use query::{parse_intent_filter, parse_wait};
 pub use ready::{Check, CheckStatus, CheckView, HealthView, ReadyView};
-pub use surface::{BODY_BYTES_MAX, SurfaceError};
+pub use surface::{BODY_BYTES_MAX, SurfaceError, WEBHOOK_BYTES_MAX};
 pub use time::rfc3339;
+pub use webhook::ReceivedView;
