@@ -3,11 +3,15 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
+use gate_core::Timestamp;
+use gate_server::system::SystemClock;
+use gate_store::{AuditEntry, Judge, Reads, Snapshot, SqliteStore, Store as _, Write};
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::process::{Home, KEY, POLICY, Server};
+use crate::process::{Home, KEY, POLICY, Ran, Server};
 
 /// A policy in which a person decides from 5.00 USD on.
 fn policy_with_person() -> String {
@@ -362,6 +366,55 @@ async fn checks() {
     let without = home.run_with(&["check", "--online", "--json"], &base);
     assert_eq!(without.code, 3, "{without:?}");
     assert_eq!(level(&without.json(), "stripe_key"), "fault");
+}
+
+/// Says that an intent was settled that nobody knows.
+struct Forger;
+
+impl Judge for Forger {
+    fn judge(&self, at: Timestamp, _: &Snapshot) -> Vec<Write> {
+        vec![Write::Audit(AuditEntry {
+            at,
+            actor: "nobody".to_owned(),
+            action: "intent.settled".to_owned(),
+            subject: "int_0123456789".to_owned(),
+            details: "{}".to_owned(),
+            salt: [0; 16],
+        })]
+    }
+}
+
+#[tokio::test]
+async fn the_record_is_checked() {
+    let sandbox = Server::sandbox();
+    let (home, _) = Home::with_agent(POLICY);
+    let stripe = format!("http://{}", sandbox.at);
+    let base = [("GATEWAY_EPHEMERAL", "1"), ("STRIPE_API_BASE", stripe.as_str())];
+    let with_key = [&base[..], &[("STRIPE_SECRET_KEY", KEY)]].concat();
+    let check =
+        |variables: &[(&str, &str)]| home.run_with(&["check", "--invariants", "--json"], variables);
+    let said = |ran: &Ran, level: &str| {
+        let found = ran.json();
+        let rows = found.as_array().unwrap().iter().filter(|row| row["level"] == level);
+        rows.cloned().collect::<Vec<Value>>()
+    };
+    let sound = check(&with_key);
+    assert_eq!(sound.code, 0, "{sound:?}");
+    assert!(sound.out.contains("the record holds together"), "{}", sound.out);
+    let offline = check(&base);
+    assert_eq!(offline.code, 0, "{offline:?}");
+    assert!(offline.out.contains("Stripe was not looked at"), "{}", offline.out);
+
+    let store = SqliteStore::open(&home.database(), Arc::new(SystemClock::start())).unwrap();
+    store.transact(Reads::default(), Arc::new(Forger)).await.unwrap();
+    drop(store);
+    let broken = check(&with_key);
+    assert_eq!(broken.code, 3, "{broken:?}");
+    let faults = said(&broken, "fault");
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!(faults[0]["what"], "invariant I9");
+    assert_eq!(faults[0]["intent"], "int_0123456789");
+    assert!(!faults[0]["fix"].as_str().unwrap().is_empty());
 }
 
 /// Without a Stripe key it serves, says what is missing, and refunds nothing.

@@ -30,4 +30,5 @@ mod reports_charges;
 mod reports_money;
 mod reports_twice;
 mod secrets;
+mod webhooks;
 mod world;

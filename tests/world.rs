@@ -19,13 +19,13 @@ use gate_core::{
 use gate_http::{HyperTransport, Method, Request, Response, Transport, TransportError};
 use gate_money::parse_pins;
 use gate_sandbox::Received;
-use gate_server::gateway::{Gateway, Parts, StripeKeys};
+use gate_server::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
 use gate_server::http::{Hosts, Limits, Service};
 use gate_server::listen;
 use gate_server::stripe_sandbox::SharedSandbox;
 use gate_server::system::{SystemClock, SystemIds};
 use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
-use gate_stripe::{StripeConfig, StripeKey};
+use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,6 +65,8 @@ pub(crate) struct Setup {
     pub(crate) stripe_timeout: Duration,
     /// How long a request waits for its twin; the product's own time when none.
     pub(crate) twin_wait: Option<Duration>,
+    /// What Stripe's webhooks may be signed with; none are taken when none.
+    pub(crate) webhook_secrets: Option<&'static str>,
 }
 
 impl Default for Setup {
@@ -76,6 +78,7 @@ impl Default for Setup {
             sqlite: false,
             stripe_timeout: Duration::from_secs(5),
             twin_wait: None,
+            webhook_secrets: None,
         }
     }
 }
@@ -174,6 +177,11 @@ impl World {
     /// One call of the sandbox's control interface.
     pub(crate) fn control(&self, path: &str, body: &Value) -> Value {
         control(&self.sandbox, path, body)
+    }
+
+    /// One look over the sandbox's control interface.
+    pub(crate) fn look(&self, path: &str) -> Value {
+        control_call(&self.sandbox, "GET", path, "")
     }
 
     /// Makes a charge; 10.00 USD unless it says otherwise.
@@ -325,6 +333,9 @@ impl Setup {
                 ..StripeConfig::default()
             },
             keys: Arc::new(StripeKeys::new(|| Ok(StripeKey::parse(STRIPE_KEY).ok()))),
+            webhook_keys: Arc::new(WebhookKeys::new(move || {
+                Ok(self.webhook_secrets.map(|secrets| WebhookSecrets::parse(secrets).unwrap()))
+            })),
             feed: Arc::new(SandboxFeed(sandbox.clone())),
             pins: parse_pins(self.pins).unwrap(),
             rates_max_age: 7 * 24 * HOUR,
@@ -337,6 +348,7 @@ impl Setup {
             authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),
             records: Arc::clone(&gateway.records),
             readiness: Arc::clone(&gateway.readiness),
+            webhooks: Arc::clone(&gateway.webhooks),
             hosts: Hosts::new(Vec::new()),
             limits: Limits::new(many(), many()),
             clock: time,

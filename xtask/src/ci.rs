@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::fault::{Fault, Outcome};
 use crate::workspace::{self, Workspace};
-use crate::{contract, generate, imports, tidy, tools};
+use crate::{contract, generate, imports, tidy, tools, torture};
 
 /// The simulation turns on the seeded bugs of the product's crates. Cargo unifies features over
 /// what it builds together, so it is always built by itself.
@@ -22,7 +22,7 @@ struct Step {
 }
 
 /// The cheap ones first.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "tools", run: tools::run, remedy: None },
     Step {
         name: "fmt",
@@ -56,6 +56,12 @@ const STEPS: [Step; 10] = [
         name: "demo",
         run: demo,
         remedy: Some("run `cargo run --release -- demo --once` and read what it says"),
+    },
+    // After the demo, which has built the release binary.
+    Step {
+        name: "torture",
+        run: |workspace| torture::run(workspace, &["--kills", "200"]),
+        remedy: None,
     },
 ];
 

@@ -9,9 +9,11 @@ mod contract;
 mod fault;
 mod generate;
 mod imports;
+mod sim;
 mod source;
 mod tidy;
 mod tools;
+mod torture;
 mod workspace;
 
 use std::process::ExitCode;
@@ -27,7 +29,11 @@ cargo xtask <verb>
   gen [--check]                    write the generated files, or say which are out of date
   imports                          hold the crates' dependencies against the import table
   install-tools                    install what the checks need and this machine lacks
+  sim [--seeds N | --seed N | --bugs | …]
+                                   the gateway under every fault, on virtual time; see --help
   tidy                             hold the files against the house rules
+  torture [--kills N] [--seed S] [--minutes M]
+                                   kill the release binary at random instants, and look
   help                             this text
 
 Steps of ci, in order:";
@@ -56,7 +62,9 @@ fn run(words: &[&str]) -> Outcome {
         ["gen", "--check"] => generate::check(&workspace),
         ["imports"] => imports::run(&workspace),
         ["install-tools"] => tools::run(&workspace),
+        ["sim", words @ ..] => sim::run(&workspace, words),
         ["tidy"] => tidy::run(&workspace),
+        ["torture", words @ ..] => torture::run(&workspace, words),
         unknown => Err(Fault::new(
             format!("`cargo xtask {}` is not a command", unknown.join(" ")),
             "see the verbs with `cargo xtask help`",

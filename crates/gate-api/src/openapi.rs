@@ -11,6 +11,7 @@ use crate::intent::{AnswerView, IntentView};
 use crate::page::PageView;
 use crate::problem::Problem;
 use crate::ready::{HealthView, ReadyView};
+use crate::webhook::ReceivedView;
 
 const JSON: &str = "application/json";
 
@@ -25,8 +26,10 @@ struct Operation {
     body: Option<Value>,
     /// HTTP status, what it means, what the body is.
     answers: Vec<(u16, &'static str, Value)>,
-    /// HTTP statuses of the problems it can answer with. Empty for what needs no key.
+    /// HTTP statuses of the problems it can answer with.
     problems: &'static [u16],
+    /// Whether an agent's key is needed.
+    keyed: bool,
 }
 
 /// The document for the gateway of this `version`. The same bytes each time.
@@ -99,6 +102,7 @@ fn refunds(generator: &mut SchemaGenerator) -> Vec<Operation> {
                 (202, "A person has to decide, or the refund may exist.", answer),
             ],
             problems: &[400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 502, 503],
+            keyed: true,
         },
         Operation {
             method: "post",
@@ -110,6 +114,7 @@ fn refunds(generator: &mut SchemaGenerator) -> Vec<Operation> {
             body: None,
             answers: vec![(200, "The intent, withdrawn.", intent)],
             problems: &[401, 403, 404, 405, 409, 429, 502, 503],
+            keyed: true,
         },
     ]
 }
@@ -135,6 +140,7 @@ fn records(generator: &mut SchemaGenerator) -> Vec<Operation> {
         } else {
             &[400, 401, 403, 405, 429, 502, 503]
         },
+        keyed: true,
     };
     let filters = vec![
         optional("idempotencyKey", "Only the request of this key", json!({ "type": "string" })),
@@ -193,9 +199,11 @@ fn service(generator: &mut SchemaGenerator) -> Vec<Operation> {
         body: None,
         answers,
         problems: &[],
+        keyed: false,
     };
     let ready = schema::<ReadyView>(generator);
     vec![
+        webhook(generator),
         open(
             "/healthz",
             "health",
@@ -221,6 +229,30 @@ fn service(generator: &mut SchemaGenerator) -> Vec<Operation> {
             vec![(200, "This document.", json!({ "type": "object" }))],
         ),
     ]
+}
+
+/// Where Stripe calls.
+fn webhook(generator: &mut SchemaGenerator) -> Operation {
+    Operation {
+        method: "post",
+        path: "/webhooks/stripe",
+        id: "stripeWebhook",
+        summary: "Hear of an event from Stripe",
+        description: "For Stripe, which signs what it sends with the endpoint's secret. An event \
+            about a refund or a dispute has the charge's refunds read again from Stripe; what the \
+            event itself says does not count. Without STRIPE_WEBHOOK_SECRET there is no such route.",
+        parameters: vec![json!({
+            "name": "Stripe-Signature",
+            "in": "header",
+            "required": true,
+            "description": "t=…,v1=…: the time in seconds, and HMAC-SHA256 over time, point and body",
+            "schema": { "type": "string" },
+        })],
+        body: Some(json!({ "type": "object", "description": "Stripe's event, as it was signed." })),
+        answers: vec![(200, "It is genuine.", schema::<ReceivedView>(generator))],
+        problems: &[400, 403, 404, 405, 413, 429, 503],
+        keyed: false,
+    }
 }
 
 impl Operation {
@@ -255,8 +287,7 @@ impl Operation {
                 document.insert("requestBody".to_owned(), body);
             }
             document.insert("responses".to_owned(), Value::Object(responses));
-            let keys =
-                if self.problems.is_empty() { json!([]) } else { json!([{ "agentKey": [] }]) };
+            let keys = if self.keyed { json!([{ "agentKey": [] }]) } else { json!([]) };
             document.insert("security".to_owned(), keys);
         }
         document
@@ -349,6 +380,7 @@ mod tests {
             "get /v1/intents/{id} true 200 400 401 403 404 405 429 502 503",
             "get /v1/approvals/{id} true 200 400 401 403 404 405 429 502 503",
             "get /v1/budget true 200 400 401 403 405 429 502 503",
+            "post /webhooks/stripe false 200 400 403 404 405 413 429 503",
             "get /healthz false 200",
             "get /readyz false 200 503",
             "get /openapi.json false 200",
@@ -406,6 +438,7 @@ mod tests {
                 "Problem",
                 "Ready",
                 "Reason",
+                "Received",
                 "Refund",
                 "RefundRequest",
             ]

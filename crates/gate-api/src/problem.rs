@@ -104,7 +104,7 @@ impl Facts {
                 Self { field: field.clone(), ..Self::default() }
             }
             SurfaceError::InvalidTarget { .. } => field("target"),
-            SurfaceError::BodyTooLarge
+            SurfaceError::BodyTooLarge { .. }
             | SurfaceError::HostRefused { .. }
             | SurfaceError::HttpMethodNotAllowed { .. }
             | SurfaceError::NotFound

@@ -63,7 +63,7 @@ problem_codes! {
     409 Never IdempotencyKeyReused = "idempotency_key_reused", "The key belongs to another request", "The idempotency key was used with another target, amount or reason. Use a new key for a new refund.";
     409 Later ChargeNotReady = "charge_not_ready", "The payment is not decided yet", "The payment is still being processed. Ask again later with the same key.";
     409 Never NotCancelable = "not_cancelable", "The refund can no longer be withdrawn", "Only what is pending or approved can be withdrawn.";
-    413 Never BodyTooLarge = "body_too_large", "The body is too large", "The body is longer than 16 KiB.";
+    413 Never BodyTooLarge = "body_too_large", "The body is too large", "The body is longer than the route takes: 16 KiB, or 256 KiB for a webhook of Stripe's.";
     415 Never UnsupportedMediaType = "unsupported_media_type", "The body is not JSON", "Bodies are sent as application/json.";
     422 Never AmountOverRefundable = "amount_over_refundable", "More was asked than is left", "Less is left on the charge than was asked. The problem says how much.";
     422 Never ChargeAlreadyRefunded = "charge_already_refunded", "Nothing is left of the charge", "The charge was refunded in full before. The problem names the intent where it was one of ours.";

@@ -8,8 +8,10 @@ use gate_core::{ActionError, Retry};
 
 use crate::problem_code::ProblemCode;
 
-/// Longest body of a request that is read, in bytes.
+/// Longest body of an agent's request that is read, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024;
+/// Longest body of a webhook that is read, in bytes. Stripe's events are a few KiB.
+pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 /// Longest piece of foreign text that a message repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 40;
 
@@ -18,8 +20,11 @@ const SHOWN_CHARS_MAX: usize = 40;
 pub enum SurfaceError {
     /// It reached the core, which did not answer it.
     Action(ActionError),
-    /// The body is longer than [`BODY_BYTES_MAX`].
-    BodyTooLarge,
+    /// The body is longer than what the route takes.
+    BodyTooLarge {
+        /// Most that it takes, in bytes.
+        bytes_max: usize,
+    },
     /// The `Host` is none of ours.
     HostRefused {
         /// The host that came, as it came.
@@ -84,7 +89,7 @@ impl SurfaceError {
     pub const fn code(&self) -> ProblemCode {
         match self {
             Self::Action(error) => ProblemCode::of(error),
-            Self::BodyTooLarge => ProblemCode::BodyTooLarge,
+            Self::BodyTooLarge { .. } => ProblemCode::BodyTooLarge,
             Self::HostRefused { .. } => ProblemCode::HostRefused,
             Self::HttpMethodNotAllowed { .. } => ProblemCode::HttpMethodNotAllowed,
             Self::InvalidAmount { .. } => ProblemCode::InvalidAmount,
@@ -105,7 +110,7 @@ impl SurfaceError {
         match self {
             Self::Action(error) => error.retry(),
             Self::RateLimited { .. } | Self::Recovering => Retry::Later,
-            Self::BodyTooLarge
+            Self::BodyTooLarge { .. }
             | Self::HostRefused { .. }
             | Self::HttpMethodNotAllowed { .. }
             | Self::InvalidAmount { .. }
@@ -150,8 +155,8 @@ impl fmt::Display for SurfaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Action(error) => error.fmt(f),
-            Self::BodyTooLarge => {
-                write!(f, "the body is longer than {BODY_BYTES_MAX} bytes; send a shorter one")
+            Self::BodyTooLarge { bytes_max } => {
+                write!(f, "the body is longer than {bytes_max} bytes; send a shorter one")
             }
             Self::HostRefused { host } => write!(
                 f,

@@ -1,5 +1,6 @@
 //! The human part: deciding, using, withdrawing and outliving an approval.
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{
     ActionError, Approval, ApprovalState, AuthorityError, Charge, Decided, DecisionReason, Denier,
     Event, Intent, Justification, ReasonCode, State, Timestamp, UserName, Wanted,
@@ -151,7 +152,7 @@ pub(crate) fn execute(
         return Ok(Plan { writes: plan.writes, reply: decided });
     }
     // A stop holds what was approved; it does not end it.
-    if stops(world.seen, &intent.agent).code().is_some() {
+    if stops(world.seen, &intent.agent).code().is_some() && !bugs::on(Bug::StopEndsApproved) {
         return unchanged(intent);
     }
     if charge.id != intent.charge
@@ -160,8 +161,17 @@ pub(crate) fn execute(
     {
         return Err(AuthorityError::Asked(ActionError::LivemodeMismatch));
     }
-    let wanted = Wanted::Minor(intent.amount.minor());
+    let full = intent.wanted == Wanted::Full && bugs::on(Bug::FullNotFixed);
+    let wanted = if full { Wanted::Full } else { Wanted::Minor(intent.amount.minor()) };
     match gate_core::resolve(charge, wanted, Some(intent.amount.currency())) {
+        Ok(amount) if full => {
+            let intent = Intent { amount, ..intent.clone() };
+            judged(intent, charge, policy, true, &Actor::gateway(), world)
+        }
+        Err(ActionError::AmountOverRefundable { left, .. }) if bugs::on(Bug::ShrunkSilently) => {
+            let intent = Intent { amount: left, ..intent.clone() };
+            judged(intent, charge, policy, true, &Actor::gateway(), world)
+        }
         Ok(_) => judged(intent.clone(), charge, policy, true, &Actor::gateway(), world),
         Err(error) => match gone(&error) {
             Some(code) => deny(intent, code, &error, world),
@@ -173,7 +183,8 @@ pub(crate) fn execute(
 
 fn usable(approval: Option<&Approval>, now: Timestamp) -> bool {
     approval.is_some_and(|approval| {
-        approval.state == ApprovalState::Approved && usable_until(approval) > now
+        approval.state == ApprovalState::Approved
+            && (usable_until(approval) > now || bugs::on(Bug::ApprovalExpiryIgnored))
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::bugs::{self, Bug};
 use gate_core::{
     Agent, AgentKey, Ask, AttemptId, Authority, AuthorityError, Charge, Claim, Clock, Decided, Ids,
     Intent, IntentId, Justification, Lease, Outcome, Preview, State, Timestamp, Wanted, Work,
@@ -23,6 +24,9 @@ use crate::{approval, decide, outcome};
 const LOOKED_FOR_EVERY: Duration = Duration::from_secs(3600);
 /// How long a settled key-less request answers for its like, and a person's denial for its.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
+
+/// How long events of Stripe's are remembered; Stripe repeats them for three days.
+const EVENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Figures that the authority is run with.
 #[derive(Clone, Debug)]
@@ -83,7 +87,7 @@ impl Policies {
             row.map_or((0, gate_policy::NEW_STORE_TEXT), |row| (row.version, row.text.as_str()));
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, policy)) = last.as_ref()
-            && *known == version
+            && (*known == version || bugs::on(Bug::PolicyCached))
         {
             return Ok(Arc::clone(policy));
         }
@@ -103,11 +107,16 @@ pub(crate) fn holder<'a>(
     seen: &'a Snapshot,
     hash: &KeyHash,
 ) -> Result<&'a AgentRow, AuthorityError> {
-    let agent = seen.agent.as_ref().filter(|agent| agent.revoked_at.is_none());
+    let agent = seen
+        .agent
+        .as_ref()
+        .filter(|agent| agent.revoked_at.is_none() || bugs::on(Bug::RevokedKeyTaken));
     agent
         .filter(|agent| {
             agent.keys.iter().any(|key| {
-                key.hash == *hash && key.expires_at.is_none_or(|expires_at| now < expires_at)
+                key.hash == *hash
+                    && (key.expires_at.is_none_or(|expires_at| now < expires_at)
+                        || bugs::on(Bug::ExpiredKeyTaken))
             })
         })
         .ok_or(AuthorityError::Unauthenticated)
@@ -315,6 +324,27 @@ impl Authority for LocalAuthority {
 }
 
 impl LocalAuthority {
+    /// Notes that an event of Stripe's is taken up; answers whether it is new. Of the same event,
+    /// only one caller is ever told so, however many ask at once. Events are remembered for
+    /// 30 days, ten times as long as Stripe repeats them.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityError`]; it is not known then whether it was noted.
+    pub async fn note_event(&self, id: &str) -> Result<bool, AuthorityError> {
+        let reads = Reads { event: Some(id.to_owned()), ..Reads::default() };
+        let id = id.to_owned();
+        let judge = move |now: Timestamp, seen: &Snapshot| {
+            if seen.event_noted_at.is_some() {
+                return Plan::nothing(false);
+            }
+            let keep_since = now.before(EVENTS_KEPT);
+            let note = Write::NoteEvent { id: id.clone(), at: now, keep_since };
+            Plan { writes: vec![note], reply: true }
+        };
+        transact(self.store.as_ref(), reads, judge).await
+    }
+
     pub(crate) async fn now(&self) -> Result<Timestamp, AuthorityError> {
         self.store.now().await.map_err(store_error)
     }
@@ -346,7 +376,7 @@ fn leased(now: Timestamp, seen: &Snapshot, span: Duration, ids: &dyn Ids) -> Pla
         }
         // Nothing is sent for these any more: they are only looked for, now and then.
         let span = if intent.needs_person { LOOKED_FOR_EVERY } else { span };
-        intent.fence = intent.fence.saturating_add(1);
+        intent.fence = intent.fence.saturating_add(u64::from(!bugs::on(Bug::LeaseWithoutFence)));
         intent.lease_until = Some(now.after(span));
         intent.attempt = AttemptId::make(now, ids);
         plan.writes.push(Write::UpdateIntent { was, intent: Box::new(intent.clone()) });

@@ -1,5 +1,6 @@
 //! The decision: a pure function of what one transaction has read.
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{
     Again, AgentId, Approval, ApprovalId, ApprovalState, Approver, Ask, AttemptId, AuthorityError,
     Charge, Decided, Decision, DecisionReason, Denier, Event, FixedRequest, IdempotencyKey, Ids,
@@ -31,7 +32,8 @@ pub(crate) struct Asked<'a> {
 
 /// What exists already for a request: what was asked before, or what a person denied.
 pub(crate) fn found(seen: &Snapshot, ask: &Ask) -> Result<Option<Intent>, AuthorityError> {
-    if let Some(prior) = &seen.prior {
+    let forgotten = ask.key.is_none() && bugs::on(Bug::KeylessMatchIgnored);
+    if let Some(prior) = seen.prior.as_ref().filter(|_| !forgotten) {
         same(prior, ask)?;
         // What is to be decided anew must not get round a person's denial under a new key.
         match prior.again() {
@@ -43,7 +45,7 @@ pub(crate) fn found(seen: &Snapshot, ask: &Ask) -> Result<Option<Intent>, Author
             | Again::Wait => return Ok(Some(prior.clone())),
         }
     }
-    Ok(seen.refused.clone())
+    Ok(seen.refused.clone().filter(|_| !bugs::on(Bug::DenialForgotten)))
 }
 
 /// Compares the arguments; a key-less request matched already, but for the currency.
@@ -51,6 +53,9 @@ fn same(prior: &Intent, ask: &Ask) -> Result<(), AuthorityError> {
     let mut ask = ask.clone();
     if ask.key.is_none() {
         ask.reason = prior.reason;
+    }
+    if bugs::on(Bug::ArgumentsNotBound) {
+        return Ok(());
     }
     prior.same_as(&ask).map_err(AuthorityError::Asked)
 }
@@ -81,7 +86,8 @@ pub(crate) fn decide(
         Some(prior) if prior.again() == Again::DecideAgain => again(prior, asked)?,
         Some(prior) => {
             writes.push(Write::SurrenderKey(prior.id.clone()));
-            fresh(asked, agent, world)?
+            let approval = prior.approval.clone().filter(|_| bugs::on(Bug::ApprovalReusable));
+            Intent { approval, ..fresh(asked, agent, world)? }
         }
         None => fresh(asked, agent, world)?,
     };
@@ -125,7 +131,9 @@ pub(crate) fn judged(
     intent.worth = worth.ok();
     intent.policy_version = world.seen.policy.as_ref().map_or(0, |policy| policy.version);
     let mut reserve = None;
-    let event = match verdict.decision {
+    let unchecked = approved && bugs::on(Bug::HardChecksSkipped);
+    let decision = if unchecked { Decision::Allow } else { verdict.decision };
+    let event = match decision {
         Decision::Deny => {
             intent.reasons = verdict.reasons;
             if approved {
@@ -137,6 +145,10 @@ pub(crate) fn judged(
         Decision::RequireApproval => {
             intent.reasons = verdict.reasons;
             intent.approval = Some(asked_for(verdict.approval.as_ref(), world)?);
+            if bugs::on(Bug::PendingCounts) {
+                let (intent, usd) = (intent.id.clone(), MicroUsd::ZERO);
+                reserve = Some(Write::Reserve { intent, usd, windows: Vec::new() });
+            }
             Event::Hold
         }
         Decision::Allow => {
@@ -153,7 +165,7 @@ pub(crate) fn judged(
         }
     };
     let (intent, mut writes) = moved(was, intent, event, by, world.now, world.ids)?;
-    writes.extend(reserve);
+    writes.extend(reserve.filter(|_| !bugs::on(Bug::SubmittedDoesNotCount)));
     let lease = (intent.state == State::Submitted)
         .then_some(Lease { fence: intent.fence, span: world.config.lease });
     Ok(Plan { writes, reply: Decided { intent, lease, replayed: false } })
@@ -213,7 +225,7 @@ fn verdict(
             reason: intent.reason,
             amount: intent.amount,
             worth: worth.as_ref().map_err(|none| *none),
-            now: world.now,
+            now: if bugs::on(Bug::ReservedInDayOfAsking) { intent.created_at } else { world.now },
             stops: stops(world.seen, &intent.agent),
             spent: &spent,
             approved,

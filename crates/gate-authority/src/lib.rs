@@ -4,6 +4,7 @@
 //! [`Records`](gate_core::Records) ports, over any [`Store`](gate_store::Store). Every decision is a
 //! pure function of one snapshot, run inside one serialisable transaction. [`Admin`] is what people
 //! do: agents, keys, policies, approvals, stops. [`Sweeper`] does what is due: rates and expiry.
+//! [`invariants`] judges the whole record.
 //!
 //! Invariants that this crate keeps (ARCHITECTURE.md numbers them):
 //!
@@ -28,6 +29,7 @@ mod approval;
 mod authority;
 mod change;
 mod decide;
+mod invariants;
 mod keys;
 mod outcome;
 mod rates;
@@ -37,5 +39,6 @@ mod sweeper;
 pub use admin::{Admin, AdminError, IntentList};
 pub use authority::{AuthorityConfig, LocalAuthority};
 pub use change::Actor;
+pub use invariants::{AtStripe, Finding, Level, invariants, invariants_at_stripe, invariants_of};
 pub use rates::{FeedError, RatesFeed, parse_feed};
 pub use sweeper::{Sweeper, Swept};

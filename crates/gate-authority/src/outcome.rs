@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{
     ActionError, Approval, ApprovalId, ApprovalState, Approver, AuthorityError, DecisionReason,
     Event, Failure, FailureCode, Intent, OnApproval, Outcome, ReasonCode, Refund, RefundId,
@@ -33,12 +34,16 @@ pub(crate) fn record(
         return Err(AuthorityError::Asked(ActionError::IntentNotFound));
     };
     match news {
+        Outcome::Seen(_) if intent.fence != fence && bugs::on(Bug::SeenRefusedWhenStale) => {
+            Err(AuthorityError::Stale)
+        }
         Outcome::Seen(refund) => seen(intent, refund, policy, world),
         Outcome::Held(_) | Outcome::NeedsPerson | Outcome::NotExecuted(_) | Outcome::Refused(_) => {
             if told_already(intent, news) {
                 return Ok(Plan::nothing(intent.clone()));
             }
-            if intent.fence != fence || intent.state != State::Submitted {
+            let stale = intent.fence != fence && !bugs::on(Bug::StaleOutcomeTaken);
+            if stale || intent.state != State::Submitted {
                 return Err(AuthorityError::Stale);
             }
             ended(intent, news, world)
@@ -166,14 +171,19 @@ fn seen(
     world: &World<'_>,
 ) -> Result<Plan<Intent>, AuthorityError> {
     let came_back = refund.status.came_back();
+    let made = matches!(intent.state, State::Settled | State::Reversed);
+    if made && intent.refund.as_ref().is_some_and(|known| known.id != refund.id) {
+        return Ok(second(intent, refund, world));
+    }
     let told = intent.refund.as_ref() == Some(refund) && intent.state != State::Submitted;
     // Once it came back, it does not go out again: that it was made is older news.
-    if told || (intent.state == State::Reversed && !came_back) {
+    let over = intent.state == State::Reversed && !bugs::on(Bug::ReversedBack);
+    if told || (over && !came_back) {
         return Ok(looked_at(intent, world));
     }
-    let made = matches!(intent.state, State::Settled | State::Reversed);
     let event = match (came_back, made) {
         (true, true) => Event::Reverse,
+        (true, false) if bugs::on(Bug::FailedRefundIsSettled) => Event::Settle,
         (true, false) => Event::Fail,
         (false, _) => Event::Settle,
     };
@@ -224,6 +234,22 @@ fn seen(
         });
     }
     Ok(Plan { writes, reply: next })
+}
+
+/// Another refund that names an intent whose own was made: somebody copied its metadata, or money
+/// left twice. The intent stays with its own, whose fate alone gives its spend back; a person is to
+/// look, once.
+fn second(intent: &Intent, refund: &Refund, world: &World<'_>) -> Plan<Intent> {
+    if intent.needs_person || refund.status.came_back() {
+        return Plan::nothing(intent.clone());
+    }
+    let mut next = intent.clone();
+    next.needs_person = true;
+    let details = serde_json::json!({
+        "refund": refund.id.as_str(),
+        "refundStatus": refund.status.as_str(),
+    });
+    noted(next, "intent.second_refund_seen", &details, world)
 }
 
 /// Something to know about an intent whose state stays what it is.

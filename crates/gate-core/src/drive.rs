@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::bugs::{self, Bug};
 use crate::codes::FailureCode;
 use crate::error::ActionError;
 use crate::intent::{Failure, Intent, ListedRefund, Refund};
@@ -84,10 +85,14 @@ impl Driver {
         let now = self.clock.now();
         let age = intent.submitted_at.map_or(Duration::MAX, |at| now.since(at));
         let channel = self.processor.channel().await?;
-        if claim.stopped || age >= SEND_AGAIN_WITHIN {
+        let stopped = claim.stopped && !bugs::on(Bug::SentUnderStop);
+        if stopped || age >= SEND_AGAIN_WITHIN && !bugs::on(Bug::SentAfter23Hours) {
             let known = match self.seen(&intent).await {
                 Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
-                Looked::NotThere if age >= SEND_AGAIN_WITHIN.saturating_add(LOOKED_FOR) => {
+                Looked::NotThere
+                    if age >= SEND_AGAIN_WITHIN.saturating_add(LOOKED_FOR)
+                        && !bugs::on(Bug::LookedForEver) =>
+                {
                     Known::Outcome(Outcome::Refused(never_found()))
                 }
                 Looked::NotThere if age >= SEND_AGAIN_WITHIN => needs_person(&intent),
@@ -119,7 +124,7 @@ impl Driver {
         let mut last_doubt = None;
         for attempt in 0..SEND_ATTEMPTS_MAX {
             // Invariant *look-first*: what may have been sent is looked for before it is sent again.
-            if in_doubt {
+            if in_doubt && !bugs::on(Bug::BlindRetry) {
                 match self.seen(intent).await {
                     Looked::Found(refund) => return Known::Outcome(Outcome::Seen(refund)),
                     Looked::NotThere => {}
@@ -128,12 +133,15 @@ impl Driver {
                 }
             }
             let by = self.clock.deadline(self.call_timeout);
-            if by > ticket.lease_ends() {
+            if by > ticket.lease_ends() && !bugs::on(Bug::LeaseEndIgnored) {
                 break;
             }
             let doubt = match self.processor.refund(ticket, by).await {
                 Ok(refund) => return Known::Outcome(Outcome::Seen(refund)),
                 Err(SendError::Held(hold)) => return Known::Outcome(Outcome::Held(hold)),
+                Err(SendError::Refused(refusal)) if bugs::on(Bug::RefusalWithoutListing) => {
+                    return Known::Outcome(Outcome::Refused(refusal));
+                }
                 Err(SendError::Refused(refusal)) => {
                     return match self.seen(intent).await {
                         Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
@@ -144,9 +152,12 @@ impl Driver {
                         Looked::Unclear => Known::Nothing,
                     };
                 }
-                Err(SendError::NotSent(doubt) | SendError::NotStored(doubt)) => doubt,
+                Err(SendError::NotSent(doubt) | SendError::NotStored(doubt)) => {
+                    in_doubt &= !bugs::on(Bug::ClearedByLater);
+                    doubt
+                }
                 Err(SendError::Unknown(doubt)) => {
-                    in_doubt = true;
+                    in_doubt |= !bugs::on(Bug::DoubtForgotten);
                     doubt
                 }
             };
@@ -167,6 +178,9 @@ impl Driver {
             Some(_) | None => match self.seen(intent).await {
                 Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
                 Looked::Stranger => needs_person(intent),
+                Looked::NotThere if bugs::on(Bug::EmptyListingIsProof) => {
+                    Known::Outcome(Outcome::NotExecuted(String::new()))
+                }
                 Looked::NotThere | Looked::Unclear => Known::Nothing,
             },
         }
@@ -176,7 +190,11 @@ impl Driver {
     async fn seen(&self, intent: &Intent) -> Looked {
         let by = self.clock.deadline(self.call_timeout);
         let Ok(listed) = self.processor.refunds_of(&intent.charge, by).await else {
-            return Looked::Unclear;
+            return if bugs::on(Bug::FailedListingIsEmpty) {
+                Looked::NotThere
+            } else {
+                Looked::Unclear
+            };
         };
         let since = intent.submitted_at.map(|at| at.before(CLOCKS_APART));
         let like_ours = listed.iter().any(|other| {
@@ -218,6 +236,14 @@ impl Driver {
         };
         match self.authority.record(&intent.id, fence, &outcome).await {
             Ok(intent) => Ok(Driven { intent, reported: true }),
+            // That nothing happened is not the end before it is recorded: the record still says
+            // `submitted`, and whoever holds its lease next sends it.
+            Err(_)
+                if matches!(outcome, Outcome::NotExecuted(_))
+                    && !bugs::on(Bug::ForetoldNotExecuted) =>
+            {
+                Ok(Driven::untouched(intent))
+            }
             // Whatever kept it from being told: what Stripe did is known, and contradicting it
             // would be worse than any answer.
             Err(_) => {
@@ -240,7 +266,11 @@ enum Looked {
 
 /// Raises the alarm, once.
 fn needs_person(intent: &Intent) -> Known {
-    if intent.needs_person { Known::Nothing } else { Known::Outcome(Outcome::NeedsPerson) }
+    if intent.needs_person || bugs::on(Bug::AlarmNeverRaised) {
+        Known::Nothing
+    } else {
+        Known::Outcome(Outcome::NeedsPerson)
+    }
 }
 
 fn never_found() -> Refusal {
@@ -263,10 +293,7 @@ fn foretell(intent: &mut Intent, outcome: &Outcome) {
             intent.failure =
                 Some(Failure { code: Some(refusal.code), message: refusal.message.clone() });
         }
-        Outcome::NotExecuted(message) => {
-            intent.failure = Some(Failure { code: None, message: message.clone() });
-        }
-        Outcome::Held(_) | Outcome::NeedsPerson => {}
+        Outcome::Held(_) | Outcome::NeedsPerson | Outcome::NotExecuted(_) => {}
     }
 }
 

@@ -24,6 +24,8 @@
 )]
 
 mod ask;
+#[doc(hidden)]
+pub mod bugs;
 mod charge;
 mod codes;
 mod drive;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gate_money::Amount;
 
+use crate::bugs::{self, Bug};
 use crate::charge::Channel;
 use crate::ids::{AgentId, ChargeId, IntentId};
 use crate::intent::Intent;
@@ -98,6 +99,9 @@ impl Ticket {
     /// The idempotency key at Stripe: `bb_` and the intent's id.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
+        if bugs::on(Bug::FreshKeyPerLease) {
+            return format!("bb_{}_{}", self.intent, self.fence);
+        }
         format!("bb_{}", self.intent)
     }
 

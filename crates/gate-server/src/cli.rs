@@ -116,6 +116,12 @@ async fn serve_command(
             "no Stripe key: every refund answers stripe_key_missing; set STRIPE_SECRET_KEY_FILE"
         );
     }
+    if loaded.config.stripe.webhook.is_none() {
+        tracing::info!(
+            "no webhook secret: refunds are followed by polling only, hourly on their first day \
+             and then daily; set STRIPE_WEBHOOK_SECRET_FILE to hear from Stripe at once"
+        );
+    }
     let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
     out.listening(&serving.url());
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");

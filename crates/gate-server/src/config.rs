@@ -28,7 +28,7 @@ use gate_core::AccountId;
 use gate_money::{Rate, parse_pins};
 
 pub use fault::ConfigFault;
-pub use key::KeyOrigin;
+pub use key::{KeyOrigin, WebhookOrigin};
 #[cfg(test)]
 pub(crate) use lookup::map::Map;
 pub use lookup::{FileAccess, FileFacts, FileStamp, Lookup, Process};
@@ -72,6 +72,8 @@ pub struct StripeConfig {
     pub timeout: Duration,
     /// The version of Stripe's interface.
     pub version: String,
+    /// Where the secrets of Stripe's webhooks come from; without them, none is taken.
+    pub webhook: Option<WebhookOrigin>,
 }
 
 /// Who is served, where and how.
@@ -261,6 +263,7 @@ fn read_stripe(reader: &mut Reader<'_>, data_last: bool) -> Option<StripeConfig>
         data_last,
     };
     let key = read_key(reader, rules);
+    let webhook = read_webhook(reader);
     Some(StripeConfig {
         account: account?,
         allow_live: allow_live?,
@@ -268,6 +271,7 @@ fn read_stripe(reader: &mut Reader<'_>, data_last: bool) -> Option<StripeConfig>
         key: key?,
         timeout: timeout?,
         version: version?,
+        webhook: webhook?,
     })
 }
 
@@ -281,6 +285,43 @@ fn calls_stripe(base: &WebUrl) -> bool {
 
 fn read_key(reader: &mut Reader<'_>, rules: KeyRules) -> Option<Option<KeyOrigin>> {
     let (inline, twin) = (&settings::STRIPE_SECRET_KEY, &settings::STRIPE_SECRET_KEY_FILE);
+    let Some(secret) = read_secret(reader, inline, twin)? else { return Some(None) };
+    let origin = KeyOrigin { rules, secret };
+    match origin.current(reader.lookup).map(|key| (origin, key.restricted())) {
+        Ok((origin, restricted)) => {
+            if !restricted {
+                let warning = "gives a full key (sk_…), which may do everything in the account: \
+                               use a restricted one (rk_…) that may read charges and write refunds";
+                reader.warn(if reader.given(inline).is_some() { inline } else { twin }, warning);
+            }
+            Some(Some(origin))
+        }
+        Err(fault) => {
+            reader.faults.push(fault);
+            None
+        }
+    }
+}
+
+fn read_webhook(reader: &mut Reader<'_>) -> Option<Option<WebhookOrigin>> {
+    let (inline, twin) = (&settings::STRIPE_WEBHOOK_SECRET, &settings::STRIPE_WEBHOOK_SECRET_FILE);
+    let Some(secret) = read_secret(reader, inline, twin)? else { return Some(None) };
+    let origin = WebhookOrigin { secret };
+    match origin.current(reader.lookup) {
+        Ok(_) => Some(Some(origin)),
+        Err(fault) => {
+            reader.faults.push(fault);
+            None
+        }
+    }
+}
+
+/// A secret that is given by itself or in a file. The file is looked at, but not read.
+fn read_secret(
+    reader: &mut Reader<'_>,
+    inline: &Setting,
+    twin: &Setting,
+) -> Option<Option<Secret>> {
     let secret = match (reader.given(inline), reader.given(twin)) {
         (None, None) => return Some(None),
         (Some(_), Some(twin)) => {
@@ -296,24 +337,7 @@ fn read_key(reader: &mut Reader<'_>, rules: KeyRules) -> Option<Option<KeyOrigin
             Ok(Secret::file(twin.variable, given.place, path))
         }
     };
-    let checked = secret.and_then(|secret| {
-        let origin = KeyOrigin { rules, secret };
-        origin.current(reader.lookup).map(|key| (origin, key.restricted()))
-    });
-    match checked {
-        Ok((origin, restricted)) => {
-            if !restricted {
-                let warning = "gives a full key (sk_…), which may do everything in the account: \
-                               use a restricted one (rk_…) that may read charges and write refunds";
-                reader.warn(if reader.given(inline).is_some() { inline } else { twin }, warning);
-            }
-            Some(Some(origin))
-        }
-        Err(fault) => {
-            reader.faults.push(fault);
-            None
-        }
-    }
+    secret.map(Some).map_err(|fault| reader.faults.push(fault)).ok()
 }
 
 fn read_server(reader: &mut Reader<'_>) -> Option<ServerConfig> {

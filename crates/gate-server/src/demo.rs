@@ -23,6 +23,8 @@ use crate::system::SystemClock;
 /// The demo's agent, and the person who reviews for it.
 const AGENT: &str = "support-bot";
 const REVIEWER: &str = "maria";
+/// What its Stripe signs webhooks with; both live and end with the demo.
+const WEBHOOK_SECRET: &str = "whsec_demo";
 /// The demo's policy.
 const POLICY: &str = include_str!("demo/policy.toml");
 
@@ -106,7 +108,11 @@ async fn set_up(serving: &Serving) -> Result<String, String> {
     Ok(key.expose().to_owned())
 }
 
-/// The process without its environment.
+/// The variables that the demo is given.
+const GIVEN: [(&str, &str); 2] =
+    [("STRIPE_SECRET_KEY", "rk_test_demo"), ("STRIPE_WEBHOOK_SECRET", WEBHOOK_SECRET)];
+
+/// The process with an environment of its own.
 struct Isolated;
 
 impl Lookup for Isolated {
@@ -127,10 +133,11 @@ impl Lookup for Isolated {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        (name == "STRIPE_SECRET_KEY").then(|| "rk_test_demo".to_owned())
+        let mut given = GIVEN.iter().filter(|(known, _)| *known == name);
+        given.next().map(|(_, value)| (*value).to_owned())
     }
 
     fn variables(&self) -> Vec<String> {
-        vec!["STRIPE_SECRET_KEY".to_owned()]
+        GIVEN.iter().map(|(name, _)| (*name).to_owned()).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The composition root's middle: puts store, authority, Stripe and core together, and runs what
 //! goes on by itself.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gate_authority::{AuthorityConfig, FeedError, LocalAuthority, RatesFeed, Sweeper};
@@ -12,13 +12,15 @@ use gate_core::{
 use gate_http::Transport;
 use gate_money::Rate;
 use gate_store::Store;
-use gate_stripe::{StripeClient, StripeConfig, StripeKey};
+use gate_stripe::{StripeClient, StripeConfig};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::detach::Detached;
 use crate::listen::unless;
 use crate::readiness::Readiness;
+pub use crate::reread::{StripeKeys, WebhookKeys};
+use crate::webhooks::{Places, Webhooks};
 
 /// How much longer than one call to Stripe a lease holds: time for a second attempt after a
 /// refused one, and short enough that a lost outcome is taken up within a minute.
@@ -32,46 +34,6 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the exchange rates are fetched, and how soon again when that failed.
 const RATES_INTERVAL: Duration = Duration::from_secs(3600);
 const RATES_RETRY: Duration = Duration::from_secs(60);
-
-/// Where the Stripe key comes from: looked at before each call, so that a changed file is taken up.
-pub struct StripeKeys {
-    current: Box<dyn Fn() -> Result<Option<StripeKey>, String> + Send + Sync>,
-    last_fault: Mutex<Option<String>>,
-}
-
-impl StripeKeys {
-    /// Asks `current` each time. Its error is one line for the operator, without the key.
-    pub fn new(
-        current: impl Fn() -> Result<Option<StripeKey>, String> + Send + Sync + 'static,
-    ) -> Self {
-        Self { current: Box::new(current), last_fault: Mutex::default() }
-    }
-
-    /// The key as it is now, or why there is none.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the key that is configured.
-    pub fn state(&self) -> Result<Option<StripeKey>, String> {
-        (self.current)()
-    }
-}
-
-impl gate_stripe::KeySource for StripeKeys {
-    fn key(&self) -> Option<StripeKey> {
-        let state = self.state();
-        let mut last = self.last_fault.lock().unwrap_or_else(PoisonError::into_inner);
-        let fault = state.as_ref().err().cloned();
-        // Said once, not with every call.
-        if *last != fault {
-            if let Some(fault) = &fault {
-                tracing::error!(error.detail = %fault, "the Stripe key cannot be used");
-            }
-            *last = fault;
-        }
-        state.ok().flatten()
-    }
-}
 
 /// What a gateway is put together from. Tests hand over a clock that they move.
 pub struct Parts {
@@ -87,6 +49,8 @@ pub struct Parts {
     pub stripe: StripeConfig,
     /// The key for it.
     pub keys: Arc<StripeKeys>,
+    /// What its webhooks are signed with.
+    pub webhook_keys: Arc<WebhookKeys>,
     /// The published exchange rates.
     pub feed: Arc<dyn RatesFeed>,
     /// Exchange rates that win over them.
@@ -111,6 +75,8 @@ pub struct Gateway {
     pub readiness: Arc<Readiness>,
     /// Stripe.
     pub stripe: Arc<StripeClient>,
+    /// Stripe's webhooks.
+    pub webhooks: Arc<Webhooks>,
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     reconciler: Reconciler,
@@ -135,6 +101,7 @@ impl Gateway {
             Arc::clone(&ids),
             config,
         ));
+        let account = stripe.account.clone();
         let client = StripeClient::new(
             transport,
             Arc::clone(&clock),
@@ -144,7 +111,7 @@ impl Gateway {
         let stripe = Arc::new(client);
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
-            keys,
+            Arc::clone(&keys),
             Arc::clone(&stripe),
             Arc::clone(&clock),
         ));
@@ -161,6 +128,16 @@ impl Gateway {
             settings,
         ));
         let money_work = TaskTracker::new();
+        let webhooks = Arc::new(Webhooks {
+            account,
+            authority: Arc::clone(&authority),
+            clock: Arc::clone(&clock),
+            keys,
+            refunds: Arc::clone(&refunds),
+            secrets: parts.webhook_keys,
+            tasks: money_work.clone(),
+            places: Places::default(),
+        });
         let inner: Arc<dyn Actions> = Arc::<Refunds>::clone(&refunds);
         Self {
             actions: Arc::new(Detached::new(inner, port, money_work.clone())),
@@ -169,6 +146,7 @@ impl Gateway {
             records,
             readiness,
             stripe,
+            webhooks,
             reconciler: Reconciler::new(refunds, Arc::clone(&clock)),
             clock,
             store,

@@ -18,6 +18,7 @@ pub use guard::{Hosts, Limits};
 
 use crate::listen::{Body, Outgoing, whole};
 use crate::readiness::Readiness;
+use crate::webhooks::Webhooks;
 
 /// What every request is served with.
 pub struct Service {
@@ -29,6 +30,8 @@ pub struct Service {
     pub records: Arc<dyn Records>,
     /// Whether the gateway can work.
     pub readiness: Arc<Readiness>,
+    /// Stripe's webhooks.
+    pub webhooks: Arc<Webhooks>,
     /// Hosts that requests may come for.
     pub hosts: Hosts,
     /// How many requests are let through.

@@ -21,10 +21,13 @@ pub mod http;
 pub mod listen;
 pub mod logging;
 mod readiness;
+mod reread;
 mod serve;
 pub mod stripe_sandbox;
 pub mod system;
 mod tls;
+mod webhooks;
 
 pub use cli::run;
 pub use readiness::Readiness;
+pub use webhooks::Webhooks;

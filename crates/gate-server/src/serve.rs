@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Lookup};
 use crate::feed::HttpFeed;
-use crate::gateway::{Gateway, Parts, StripeKeys};
+use crate::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
 use crate::http::{Hosts, Limits, Service};
 use crate::listen::{self, Tls};
 use crate::system::{SystemClock, SystemIds};
@@ -63,10 +63,15 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
         Some(files) => Some(crate::tls::reloading(files, Arc::clone(&lookup))?),
         None => None,
     };
-    let key = config.stripe.key;
+    let (key, key_lookup) = (config.stripe.key, Arc::clone(&lookup));
     let keys = StripeKeys::new(move || match &key {
         None => Ok(None),
-        Some(key) => key.current(lookup.as_ref()).map(Some).map_err(|fault| fault.to_string()),
+        Some(key) => key.current(key_lookup.as_ref()).map(Some).map_err(|fault| fault.to_string()),
+    });
+    let webhook = config.stripe.webhook;
+    let webhook_keys = WebhookKeys::new(move || match &webhook {
+        None => Ok(None),
+        Some(held) => held.current(lookup.as_ref()).map(Some).map_err(|fault| fault.to_string()),
     });
     let gateway = Arc::new(Gateway::new(Parts {
         store,
@@ -79,6 +84,7 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
             account: config.stripe.account,
         },
         keys: Arc::new(keys),
+        webhook_keys: Arc::new(webhook_keys),
         feed: Arc::new(HttpFeed {
             transport,
             clock: Arc::clone(&clock),
@@ -98,6 +104,7 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
         authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),
         records: Arc::clone(&gateway.records),
         readiness: Arc::clone(&gateway.readiness),
+        webhooks: Arc::clone(&gateway.webhooks),
         hosts: Hosts::new(config.server.allowed_hosts),
         limits: Limits::new(rate.per_second, rate.burst),
         clock,

@@ -1,22 +1,29 @@
-//! The stateful Stripe on a socket: the sandbox's answers, delivered as it says, faults included.
+//! The stateful Stripe on a socket: the sandbox's answers and webhooks, delivered as it says,
+//! faults included.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gate_core::Clock;
-use gate_sandbox::{Delivery, Reply, Sandbox};
+use gate_core::{Clock, Timestamp};
+use gate_http::{HeaderText, HyperTransport, Method, Transport};
+use gate_sandbox::{Delivery, Reply, Sandbox, WebhookDelivery};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::{Request, Response};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::listen::{self, Body, Outgoing, whole};
+use crate::listen::{self, Body, Outgoing, unless, whole};
 
 /// Largest body that is read, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// How long a webhook's receiver may take to answer.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Shortest pause between two looks for webhooks that are due.
+const DELIVERY_PAUSE_MIN_MS: u64 = 1;
 /// Pieces that a slow body comes in.
 const PIECES: usize = 10;
 
@@ -25,35 +32,101 @@ const PIECES: usize = 10;
 pub struct SharedSandbox {
     sandbox: Arc<Mutex<Sandbox>>,
     clock: Arc<dyn Clock>,
+    /// Something was asked of the sandbox, so a webhook may be due.
+    asked: Arc<Notify>,
 }
 
 impl SharedSandbox {
     /// A new sandbox whose every id follows from `seed`.
     #[must_use]
     pub fn new(seed: u64, clock: Arc<dyn Clock>) -> Self {
-        Self { sandbox: Arc::new(Mutex::new(Sandbox::new(seed))), clock }
+        let sandbox = Arc::new(Mutex::new(Sandbox::new(seed)));
+        Self { sandbox, clock, asked: Arc::default() }
     }
 
     /// Answers one request at the clock's time.
     #[must_use]
     pub fn handle(&self, request: &gate_sandbox::Request) -> Reply {
-        let now = self.clock.now().millis();
-        self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).handle(now, request)
+        let reply = self.with(|sandbox, now| sandbox.handle(now.millis(), request));
+        self.asked.notify_one();
+        reply
     }
 
     /// Every refund there is, as Stripe shows it.
     #[must_use]
     pub fn refunds(&self) -> Vec<serde_json::Value> {
-        self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).refunds()
+        self.with(|sandbox, _| sandbox.refunds())
     }
 
-    /// Serves it on `listener` until `stop`.
+    fn with<T>(&self, does: impl FnOnce(&mut Sandbox, Timestamp) -> T) -> T {
+        let now = self.clock.now();
+        does(&mut self.sandbox.lock().unwrap_or_else(PoisonError::into_inner), now)
+    }
+
+    /// Serves it on `listener`, and delivers its webhooks, until `stop`.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        listen::serve(listener, None, stop, move |request, peer| {
-            let sandbox = self.clone();
+        let sandbox = self.clone();
+        let answers = listen::serve(listener, None, stop.clone(), move |request, peer| {
+            let sandbox = sandbox.clone();
             async move { sandbox.answer(request, peer).await }
-        })
-        .await;
+        });
+        tokio::join!(answers, self.deliver(stop));
+    }
+
+    /// Delivers webhooks one after the other, each when it is due.
+    async fn deliver(&self, stop: CancellationToken) {
+        let transport = HyperTransport::new(Arc::clone(&self.clock));
+        loop {
+            let due = self.with(|sandbox, now| sandbox.take_deliveries(now.millis()));
+            for webhook in due {
+                let Some(ok) = unless(&stop, self.post(&transport, &webhook)).await else { return };
+                self.with(|sandbox, now| {
+                    sandbox.delivered(&webhook.event_id, webhook.attempt, ok, now.millis());
+                });
+            }
+            let wait = async {
+                tokio::select! { () = self.asked.notified() => {}, () = self.next_due() => {} }
+            };
+            if unless(&stop, wait).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Returns when the next webhook is due by the clock as it goes now; never, when none waits.
+    async fn next_due(&self) {
+        let left = self.with(|sandbox, now| {
+            sandbox.next_delivery_ms().map(|due| due.saturating_sub(now.millis()))
+        });
+        let Some(left) = left else { return std::future::pending().await };
+        let left_ms = u64::try_from(left).unwrap_or(0).max(DELIVERY_PAUSE_MIN_MS);
+        self.clock.sleep_until(self.clock.deadline(Duration::from_millis(left_ms))).await;
+    }
+
+    /// Whether the receiver answered that it has it.
+    async fn post(&self, transport: &HyperTransport, webhook: &WebhookDelivery) -> bool {
+        let header = |name: &'static str| {
+            let mut held = webhook.headers.iter().filter(|(known, _)| known == name);
+            held.next().map(|(_, value)| (name, HeaderText::Plain(value.clone())))
+        };
+        let request = gate_http::Request {
+            method: Method::Post,
+            url: webhook.url.clone(),
+            headers: ["Content-Type", "Stripe-Signature"].into_iter().filter_map(header).collect(),
+            body: webhook.body.clone(),
+        };
+        if !goes_to_this_machine(&webhook.url) {
+            tracing::warn!(event.id = webhook.event_id, "webhooks go to this machine only");
+            return false;
+        }
+        let sent = transport.send(request, self.clock.deadline(DELIVERY_TIMEOUT)).await;
+        let problem = match sent {
+            Ok(answer) if (200..300).contains(&answer.status) => return true,
+            Ok(answer) => format!("it answered {}", answer.status),
+            Err(error) => error.to_string(),
+        };
+        tracing::info!(event.id = webhook.event_id, "a webhook was not received: {problem}");
+        false
     }
 
     async fn answer(self, request: Request<Incoming>, _peer: SocketAddr) -> Outgoing {
@@ -84,6 +157,12 @@ impl SharedSandbox {
             }
         }
     }
+}
+
+/// Nothing of the sandbox leaves the machine: what looks like Stripe must not knock elsewhere.
+fn goes_to_this_machine(url: &str) -> bool {
+    // Plain http goes to loopback addresses only, wherever it is checked.
+    url.starts_with("http://") && gate_http::check_url(url).is_ok()
 }
 
 /// The body in ten pieces, the last of them `ms` milliseconds after the head.

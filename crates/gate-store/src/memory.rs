@@ -12,8 +12,9 @@ use tokio::sync::watch;
 use crate::audit::{AuditRow, Head};
 use crate::changes::Changes;
 use crate::port::{
-    AgentBy, AgentRow, Due, IntentBy, IntentQuery, Judge, KeyRow, PolicyRow, Reads, Scope,
-    Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, usable_until,
+    AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, Judge, KeyRow, PolicyRow, Reads,
+    Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write,
+    usable_until,
 };
 
 /// A [`Store`] in memory.
@@ -35,6 +36,7 @@ struct Data {
     policy: Option<PolicyRow>,
     rates: Option<RateTable>,
     stops: BTreeMap<Scope, StopRow>,
+    stripe_events: BTreeMap<String, Timestamp>,
     users: BTreeMap<String, UserRow>,
     reserved: BTreeMap<IntentId, (MicroUsd, Vec<SpendWindow>)>,
     spent: BTreeMap<SpendWindow, MicroUsd>,
@@ -144,6 +146,7 @@ impl Data {
             prior: prior.map(|kept| kept.intent.clone()),
             refused: refused.map(|kept| kept.intent.clone()),
             intents,
+            event_noted_at: reads.event.as_ref().and_then(|id| self.stripe_events.get(id)).copied(),
             agents: if reads.agents { self.agents_by_name() } else { Vec::new() },
             policy: self.policy.clone().filter(|_| reads.policy),
             stops: if reads.policy { self.stops.values().cloned().collect() } else { Vec::new() },
@@ -154,6 +157,7 @@ impl Data {
             rates: self.rates.clone().filter(|_| reads.rates),
             users: if reads.users { self.users.values().cloned().collect() } else { Vec::new() },
             audit: if reads.audit { self.audit.values().cloned().collect() } else { Vec::new() },
+            books: if reads.books { self.books() } else { Books::default() },
             agent,
             intent,
         }
@@ -167,6 +171,30 @@ impl Data {
         let mut agents: Vec<AgentRow> = self.agents.values().cloned().collect();
         agents.sort_by(|a, b| a.name.cmp(&b.name));
         agents
+    }
+
+    fn books(&self) -> Books {
+        let windows = self.spent.iter();
+        let mut reservations: Vec<Reservation> = self
+            .reserved
+            .iter()
+            .flat_map(|(intent, (usd, windows))| {
+                windows.iter().map(|window| Reservation {
+                    intent: intent.clone(),
+                    window: window.clone(),
+                    usd: *usd,
+                })
+            })
+            .collect();
+        reservations.sort_by(|a, b| (&a.intent, &a.window).cmp(&(&b.intent, &b.window)));
+        let holders = self.intents.iter().filter(|(_, kept)| kept.holds_key);
+        Books {
+            windows: windows
+                .map(|(window, usd)| Spent { window: window.clone(), usd: *usd })
+                .collect(),
+            reservations,
+            key_holders: holders.map(|(id, _)| id.clone()).collect(),
+        }
     }
 
     fn open_windows(&self, now: Timestamp, scope: &Scope) -> Vec<Spent> {
@@ -234,6 +262,7 @@ impl Data {
                 }) || self.approves_another(intent)
             }
             Write::InsertUser(user) => self.users.contains_key(user.name.as_str()),
+            Write::NoteEvent { id, .. } => self.stripe_events.contains_key(id),
             Write::InsertPolicy(policy) => {
                 let last = self.policy.as_ref().map_or(0, |policy| policy.version);
                 policy.version != last.saturating_add(1)
@@ -280,6 +309,14 @@ impl Data {
                 self.set(undo, |data| &mut data.users, user.name.to_string(), Some(user));
             }
             Write::LiftStop(scope) => self.set(undo, |data| &mut data.stops, scope, None),
+            Write::NoteEvent { id, at, keep_since } => {
+                self.set(undo, |data| &mut data.stripe_events, id, Some(at));
+                let old = self.stripe_events.iter().filter(|(_, noted)| **noted < keep_since);
+                let old: Vec<String> = old.map(|(id, _)| id.clone()).collect();
+                for id in old {
+                    self.set(undo, |data| &mut data.stripe_events, id, None);
+                }
+            }
             Write::PutAgent(agent) => {
                 self.set(undo, |data| &mut data.agents, agent.id.clone(), Some(agent));
             }

@@ -74,6 +74,8 @@ pub struct Reads {
     pub intents: Option<IntentQuery>,
     /// Work that is due, oldest first.
     pub due: Option<(Due, u16)>,
+    /// When the event with this id was noted.
+    pub event: Option<String>,
     /// The policy in force, every stop, and what the agent that is read (or whose intent is read)
     /// spent in windows that are open now.
     pub policy: bool,
@@ -83,6 +85,8 @@ pub struct Reads {
     pub users: bool,
     /// The whole audit chain.
     pub audit: bool,
+    /// Everything that is counted and held, for whoever checks it against the intents.
+    pub books: bool,
 }
 
 /// How an agent is found.
@@ -184,6 +188,8 @@ pub struct Snapshot {
     pub refused: Option<Intent>,
     /// The list, or the work that is due.
     pub intents: Vec<Intent>,
+    /// When the event was noted; absent when it never was, or is forgotten.
+    pub event_noted_at: Option<Timestamp>,
     /// The policy in force.
     pub policy: Option<PolicyRow>,
     /// Every stop in force.
@@ -196,6 +202,30 @@ pub struct Snapshot {
     pub users: Vec<UserRow>,
     /// The audit chain.
     pub audit: Vec<AuditRow>,
+    /// What is counted and held.
+    pub books: Books,
+}
+
+/// What is counted and held, each list in a fixed order.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Books {
+    /// Every window that spend was ever counted in, open or not, by window.
+    pub windows: Vec<Spent>,
+    /// Every reservation that was not given back, by intent and window.
+    pub reservations: Vec<Reservation>,
+    /// The intents that hold their key, by id.
+    pub key_holders: Vec<IntentId>,
+}
+
+/// What one intent counts in one window.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reservation {
+    /// The intent.
+    pub intent: IntentId,
+    /// Where it counts.
+    pub window: SpendWindow,
+    /// What it counts.
+    pub usd: MicroUsd,
 }
 
 /// An agent.
@@ -328,6 +358,16 @@ pub enum Write {
     InsertUser(UserRow),
     /// Lifts a stop.
     LiftStop(Scope),
+    /// Notes that an event of Stripe's was taken up, and forgets those noted before `keep_since`.
+    /// An event that is noted already is a conflict.
+    NoteEvent {
+        /// Its id, `evt_…`.
+        id: String,
+        /// When it was taken up.
+        at: Timestamp,
+        /// How far back noted events are kept.
+        keep_since: Timestamp,
+    },
     /// Adds or replaces an agent with its keys.
     PutAgent(AgentRow),
     /// Keeps exchange rates of a day.
@@ -442,6 +482,7 @@ impl Write {
             Self::InsertPolicy(_) => "the policy was changed meanwhile",
             Self::InsertUser(_) => "the user exists already",
             Self::LiftStop(_) => "a stop's end",
+            Self::NoteEvent { .. } => "the event was taken up already",
             Self::PutAgent(_) => "another agent has this name or key",
             Self::PutRates(_) => "rates",
             Self::PutStop(_) => "a stop",

@@ -4,6 +4,7 @@
 //! Invariant *doubt-is-not-failure*: refused is only what Stripe refuses readably, in a way that
 //! is known to mean that nothing moved. Whatever is unclear is unknown.
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{Channel, Doubt, FailureCode, Refund, Refusal, SendError, Ticket};
 use gate_http::{Response, TransportError};
 
@@ -42,6 +43,12 @@ fn classify(
                 after: None,
                 give_up: false,
             }));
+        }
+        Err(TransportError::TimedOut) if bugs::on(Bug::TimeoutIsNotSent) => {
+            return Err(SendError::NotSent(Doubt::default()));
+        }
+        Err(TransportError::Broken { .. }) if bugs::on(Bug::BrokenIsNotSent) => {
+            return Err(SendError::NotSent(Doubt::default()));
         }
         Err(TransportError::TimedOut) => {
             return Err(unknown("Stripe did not answer in time", false));
@@ -85,6 +92,7 @@ fn classify(
             after: problem.after,
             give_up: problem.should_retry == Some(false),
         })),
+        500 if bugs::on(Bug::Stored500IsFailure) => Err(SendError::Refused(refusal(&problem))),
         400 | 402 | 404 if is_refusal(&problem) => Err(SendError::Refused(refusal(&problem))),
         _ => Err(SendError::Unknown(doubt(&problem))),
     }

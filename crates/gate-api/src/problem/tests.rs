@@ -59,7 +59,7 @@ fn surfaces() -> Vec<(SurfaceError, u16, &'static str, &'static str)> {
     #[rustfmt::skip]
     let table = vec![
         // error                                                     status  code                       retry
-        (E::BodyTooLarge,                                                413, "body_too_large",          "never"),
+        (E::BodyTooLarge { bytes_max: 16_384 },                         413, "body_too_large",          "never"),
         (E::HostRefused { host: "evil.example".to_owned() },            403, "host_refused",            "never"),
         (E::HttpMethodNotAllowed { allow: "GET" },                      405, "http_method_not_allowed", "never"),
         (E::InvalidAmount { field: "amountMinor", detail: detail() },   400, "invalid_amount",          "never"),

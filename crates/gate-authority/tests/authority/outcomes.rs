@@ -191,6 +191,52 @@ fn a_refund_that_cannot_be_is_kept() {
     assert_eq!(world.history(&intent.id), "pending_approval refund_seen");
 }
 
+/// An intent has one refund. Another that names it calls for a person, once, and whatever becomes
+/// of it, the spend goes by the first.
+#[test]
+fn a_second_refund_calls_for_a_person() {
+    let table = [
+        // the first refund, the second's steps, needs a person, history after it was submitted
+        ("settled", &["succeeded"][..], true, "second_refund_seen"),
+        ("settled", &["succeeded", "succeeded", "failed"], true, "second_refund_seen"),
+        ("settled", &["failed"], false, ""),
+        ("reversed", &["succeeded", "failed"], true, "second_refund_seen"),
+    ];
+    for (state, steps, needs_person, noted) in table {
+        let world = World::new(PLAIN);
+        let before = standing(&world, state);
+        let history = world.history(&before.id);
+        for step in steps {
+            let status =
+                if *step == "failed" { RefundStatus::Failed } else { RefundStatus::Succeeded };
+            let id = RefundId::parse("re_2").unwrap();
+            seen(&world, &before.id, &Refund { id, ..refund(&before.id, status) });
+        }
+        let after = world.stored(&before.id);
+        let case = format!("{state} {steps:?}");
+        assert_eq!((after.state, &after.refund), (before.state, &before.refund), "{case}");
+        assert_eq!(after.needs_person, needs_person, "{case}");
+        assert_eq!(world.history(&before.id), format!("{history} {noted}").trim(), "{case}");
+        let spent = if after.state.counts() { "30.00 USD" } else { "0.00 USD" };
+        assert_eq!(world.spent(), spent, "{case}");
+    }
+}
+
+#[test]
+fn an_event_is_new_once_in_thirty_days() {
+    let world = World::new(PLAIN);
+    let note = |id: &str| run(world.authority.note_event(id)).unwrap();
+    assert!(note("evt_1") && note("evt_2"));
+    let commits = world.store.commits();
+    assert!(!note("evt_1") && !note("evt_2"));
+    assert_eq!(world.store.commits(), commits, "what is known costs no commit");
+    world.clock.advance(30 * 24 * HOUR);
+    assert!(!note("evt_1"));
+    world.clock.advance(HOUR);
+    assert!(note("evt_3"), "which forgets the old ones");
+    assert!(note("evt_1"));
+}
+
 /// What Stripe held was approved there, if a refund comes of it; it expires after 14 days unless
 /// Stripe says otherwise.
 #[test]

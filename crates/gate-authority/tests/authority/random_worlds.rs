@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join};
+use gate_authority::invariants;
 use gate_core::{
     ActionError, Actions, Clock, Event, Intent, IntentId, RefundStatus, State, Ticket, Timestamp,
 };
@@ -182,6 +183,7 @@ impl Observer {
         if std::mem::replace(&mut self.commits, world.store.commits()) != world.store.commits() {
             self.spend(world, &intents);
             histories(world, &intents);
+            assert_eq!(run(invariants(&world.authority)).unwrap(), vec![]);
         }
     }
 

@@ -114,6 +114,11 @@ impl Till {
         *self.watch.lock().unwrap() = Some(Box::new(watch));
     }
 
+    /// Changes what the till says of its refunds, behind everybody's back.
+    pub(crate) fn forge(&self, change: impl FnOnce(&mut Vec<Made>)) {
+        change(&mut self.drawer.lock().unwrap().made);
+    }
+
     pub(crate) fn made(&self) -> Vec<Made> {
         self.drawer.lock().unwrap().made.clone()
     }

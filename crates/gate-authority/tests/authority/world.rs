@@ -263,6 +263,14 @@ impl World {
         run(self.admin().deny(approval(intent), &user("rita"), "no")).unwrap()
     }
 
+    /// Asks while everything is stopped.
+    pub(crate) fn stop_and_ask(&self, text: &str) -> Intent {
+        run(self.admin().stop(None, None)).unwrap();
+        let intent = self.intent(text);
+        run(self.admin().resume(None)).unwrap();
+        intent
+    }
+
     pub(crate) fn cancel(&self, id: &IntentId) -> Result<Intent, AuthorityError> {
         run(self.authority.cancel(&self.key, id))
     }

@@ -17,9 +17,14 @@ pub(crate) fn command() -> Command {
             server("stripe-sandbox", "Serve a stateful Stripe for tests")
                 .arg(number("port", "Port to listen on; 0 takes a free one").default_value("0"))
                 .arg(seed()),
-            server("check", "Check the configuration and the policy").args(clap_args()).arg(
-                switch("online", "Also ask Stripe what the key may do, and look at the store"),
-            ),
+            server("check", "Check the configuration and the policy")
+                .args(clap_args())
+                .arg(switch("online", "Also ask Stripe what the key may do, and look at the store"))
+                .arg(switch(
+                    "invariants",
+                    "Also hold the whole record against what the manual promises and, when a \
+                     Stripe key is configured, against the refunds at Stripe",
+                )),
             agent(),
             user(),
             policy(),

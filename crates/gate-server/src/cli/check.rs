@@ -1,11 +1,12 @@
-//! `check`: whether the configuration and the policy hold together and, with `--online`, whether
-//! the store, the Stripe key and the exchange rates do.
+//! `check`: whether the configuration and the policy hold together; with `--online`, whether the
+//! store, the Stripe key and the exchange rates do; with `--invariants`, whether the whole record
+//! does and, where there is a Stripe key, Stripe's refunds with it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use gate_authority::{Actor, Admin};
+use gate_authority::{Actor, Admin, Level, invariants, invariants_at_stripe};
 use gate_core::Clock;
 use gate_policy::Policy;
 use gate_stripe::CheckState;
@@ -18,6 +19,8 @@ use crate::system::SystemClock;
 
 /// How long the questions to Stripe may take, all together.
 const ONLINE_TIMEOUT: Duration = Duration::from_secs(60);
+/// What findings about the record are called, when they are none.
+const INVARIANTS: &str = "invariants";
 
 /// One line of the report.
 #[derive(Debug, Serialize)]
@@ -26,11 +29,23 @@ struct Finding {
     /// `ok`, `warning` or `fault`.
     level: &'static str,
     detail: String,
+    /// The intent that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intent: Option<String>,
+    /// What to do, where the detail does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
 }
 
 impl Finding {
     fn new(what: &str, level: &'static str, detail: impl Into<String>) -> Self {
-        Self { what: what.to_owned(), level, detail: detail.into() }
+        Self { what: what.to_owned(), level, detail: detail.into(), intent: None, fix: None }
+    }
+
+    fn line(&self) -> String {
+        let intent = self.intent.as_ref().map(|id| format!(" {id}:")).unwrap_or_default();
+        let fix = self.fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
+        format!("{:7}  {}:{intent} {}{fix}", self.level, self.what, self.detail)
     }
 }
 
@@ -49,20 +64,21 @@ pub(super) async fn run(
     if stored || given.get_flag("online") {
         // Port 0: a check must not stand in the way of a running gateway.
         let mut config = loaded.config;
+        let stripe_timeout = config.stripe.key.as_ref().map(|_| config.stripe.timeout);
         config.server.listen.set_port(0);
         let serving = serve::start(config, lookup).await.map_err(Failed::Work)?;
         found.extend(policy(&serving).await?);
         if given.get_flag("online") {
             found.extend(online(&serving).await);
         }
+        if given.get_flag(INVARIANTS) {
+            found.extend(record(&serving, stripe_timeout).await?);
+        }
     } else {
         found.push(Finding::new("store", "ok", "none yet: it is made at the first start"));
     }
     let faulty = found.iter().any(|finding| finding.level == "fault");
-    out.either(&found, || {
-        let lines = found.iter().map(|f| format!("{:7}  {}: {}", f.level, f.what, f.detail));
-        lines.collect::<Vec<_>>().join("\n")
-    });
+    out.either(&found, || found.iter().map(Finding::line).collect::<Vec<_>>().join("\n"));
     if faulty { Err(Failed::Faults) } else { Ok(()) }
 }
 
@@ -80,6 +96,53 @@ async fn policy(serving: &serve::Serving) -> Result<Vec<Finding>, Failed> {
             faults.iter().map(|fault| Finding::new(&name, "fault", fault.to_string())).collect()
         }
     })
+}
+
+/// Holds the record against the invariants, and against Stripe where there is a key.
+async fn record(
+    serving: &serve::Serving,
+    stripe_timeout: Option<Duration>,
+) -> Result<Vec<Finding>, Failed> {
+    let failed = |error: gate_core::AuthorityError| Failed::Work(error.to_string());
+    let gateway = &serving.gateway;
+    let in_store = invariants(&gateway.authority).await.map_err(failed)?;
+    let mut found = Vec::new();
+    if in_store.is_empty() {
+        found.push(Finding::new(INVARIANTS, "ok", "the record holds together"));
+    }
+    let mut broken = in_store;
+    let Some(timeout) = stripe_timeout else {
+        let detail = "Stripe was not looked at: there is no Stripe key";
+        found.push(Finding::new(INVARIANTS, "warning", detail));
+        found.extend(broken.into_iter().map(broken_invariant));
+        return Ok(found);
+    };
+    let stripe = gateway.stripe.as_ref();
+    let at_stripe =
+        invariants_at_stripe(&gateway.authority, stripe, timeout).await.map_err(failed)?;
+    let detail = format!("the refunds of {} charges were listed at Stripe", at_stripe.looked_at);
+    found.push(Finding::new(INVARIANTS, "ok", detail));
+    if let Some((left_out, why)) = at_stripe.left_out {
+        let detail = format!("{left_out} charges were not looked at: {why}");
+        found.push(Finding::new(INVARIANTS, "warning", detail));
+    }
+    broken.extend(at_stripe.findings);
+    found.extend(broken.into_iter().map(broken_invariant));
+    Ok(found)
+}
+
+fn broken_invariant(finding: gate_authority::Finding) -> Finding {
+    let level = match finding.level {
+        Level::Fault => "fault",
+        Level::Warning => "warning",
+    };
+    Finding {
+        what: format!("invariant {}", finding.invariant),
+        level,
+        detail: finding.what,
+        intent: finding.intent.map(|id| id.to_string()),
+        fix: Some(finding.fix),
+    }
 }
 
 async fn online(serving: &serve::Serving) -> Vec<Finding> {

@@ -1,9 +1,10 @@
-//! The Stripe key: where it comes from, and whether this gateway may use it.
+//! What Stripe gave out: the key and the webhook secrets, where they come from, and whether this
+//! gateway may use them.
 //!
 //! A key that is read again from its file is held against the same rules as the first, so a live
 //! key never slips in later.
 
-use gate_stripe::StripeKey;
+use gate_stripe::{StripeKey, WebhookSecrets};
 use secrecy::ExposeSecret;
 
 use super::{fault::ConfigFault, lookup::Lookup, secret::Secret};
@@ -29,6 +30,25 @@ impl KeyOrigin {
             None => Ok(key),
             Some(problem) => Err(self.secret.fault(problem)),
         }
+    }
+}
+
+/// Where the webhook secrets come from.
+#[derive(Debug)]
+pub struct WebhookOrigin {
+    pub(super) secret: Secret,
+}
+
+impl WebhookOrigin {
+    /// The secrets as they are now: a file that changed since is read again.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or holds something that is no webhook secret.
+    pub fn current(&self, lookup: &dyn Lookup) -> Result<WebhookSecrets, ConfigFault> {
+        let secret = self.secret.current(lookup)?;
+        WebhookSecrets::parse(secret.expose_secret())
+            .map_err(|unusable| self.secret.fault(format!("cannot be used: {unusable}")))
     }
 }
 
@@ -107,6 +127,30 @@ mod tests {
             for name in named {
                 assert!(refusal.contains(name), "{rules:?}: {refusal}");
             }
+        }
+    }
+
+    #[test]
+    fn webhook_secrets_are_read_again_and_checked_each_time() {
+        let map = Map::of([]).file("/hook", "whsec_a1,whsec_b2\n");
+        let variable = "STRIPE_WEBHOOK_SECRET_FILE";
+        let secret = Secret::file(variable, variable.into(), "/hook".into());
+        let origin = WebhookOrigin { secret };
+        assert_eq!(format!("{:?}", origin.current(&map).unwrap()), "WebhookSecrets([redacted]; 2)");
+        let table = [
+            // content           a part of the fault; empty when it is taken
+            ("whsec_b2", ""),
+            ("whsec_b2,rk_canary", "webhook secret 2 of 2 is not one of Stripe's"),
+            ("canary", "webhook secret 1 of 1"),
+            ("whsec_", "webhook secret 1 of 1"),
+            ("whsec_c3 , whsec_d4", ""),
+        ];
+        for (written, (content, part)) in (2..).zip(table) {
+            map.write("/hook", content, written);
+            let fault = origin.current(&map).map_err(|fault| fault.to_string()).err();
+            let fault = fault.unwrap_or_default();
+            assert_eq!(fault.is_empty(), part.is_empty(), "{content}: {fault}");
+            assert!(fault.contains(part) && !fault.contains("canary"), "{content}: {fault}");
         }
     }
 

@@ -163,6 +163,12 @@ settings! {
     STRIPE_SECRET_KEY_FILE: "stripe.secret_key_file", "STRIPE_SECRET_KEY_FILE",
         Some("stripe-secret-key-file"), Path, Preset::None,
         "The file that holds the Stripe key; a changed file is read again";
+    STRIPE_WEBHOOK_SECRET: "stripe.webhook_secret", "STRIPE_WEBHOOK_SECRET",
+        None, Secret, Preset::None,
+        "What Stripe signs webhooks with (whsec_…), with commas between several while rotating";
+    STRIPE_WEBHOOK_SECRET_FILE: "stripe.webhook_secret_file", "STRIPE_WEBHOOK_SECRET_FILE",
+        Some("stripe-webhook-secret-file"), Path, Preset::None,
+        "The file that holds the webhook secret, or several; a changed file is read again";
     ALLOW_LIVE: "stripe.allow_live", "GATEWAY_ALLOW_LIVE",
         Some("allow-live"), Switch, Value("0"),
         "Take a live key, with which real money moves";
@@ -279,6 +285,4 @@ pub static UNSUPPORTED: &[Unsupported] = &[
     refused("SMTP_URL"),
     refused("SMTP_URL_FILE"),
     refused("STRIPE_KEY_AGENT_TAGGED"),
-    refused("STRIPE_WEBHOOK_SECRET"),
-    refused("STRIPE_WEBHOOK_SECRET_FILE"),
 ];

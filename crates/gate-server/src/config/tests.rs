@@ -15,6 +15,7 @@ const PEM_KEY: &str = "-----BEGIN PRIVATE KEY-----\n";
 fn world(variables: &[&str]) -> Map {
     Map::of(variables.iter().copied())
         .file("/key", "rk_test_file\n")
+        .file("/hook", "whsec_file\n")
         .file("/cert.pem", PEM_CERT)
         .file("/key.pem", PEM_KEY)
         .file("/a.toml", "[server]\nport = 1111\n")
@@ -71,7 +72,7 @@ fn nothing_given_is_a_gateway_on_this_machine_without_a_key() {
     assert!(!store.ephemeral);
     assert_eq!((stripe.account, stripe.allow_live), (None, false));
     assert_eq!(stripe.api_base.to_string(), "https://api.stripe.com");
-    assert!(stripe.key.is_none());
+    assert!(stripe.key.is_none() && stripe.webhook.is_none());
     assert_eq!(stripe.timeout, seconds(20));
     assert_eq!(stripe.version, "2025-09-30.clover");
 }
@@ -83,6 +84,8 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("config", "/a.toml", ""),
     ("stripe.secret_key", "rk_test_inline", ""),
     ("stripe.secret_key_file", "/key", "\"/key\""),
+    ("stripe.webhook_secret", "whsec_inline", ""),
+    ("stripe.webhook_secret_file", "/hook", "\"/hook\""),
     ("stripe.allow_live", "1", "true"),
     ("stripe.api_base", "http://127.0.0.1:12111", "\"http://127.0.0.1:12111\""),
     ("stripe.version", "2025-10-29.clover", "\"2025-10-29.clover\""),
@@ -191,6 +194,12 @@ fn what_is_wrong_is_told_with_its_place_and_a_remedy() {
         (&["STRIPE_API_BASE=http://example.com"], &["write https://"]),
         (&["STRIPE_SECRET_KEY="], &["STRIPE_SECRET_KEY gives an empty secret"]),
         (&["STRIPE_SECRET_KEY=pk_test_1"], &["publishable"]),
+        (&["STRIPE_WEBHOOK_SECRET=rk_test_1"], &["STRIPE_WEBHOOK_SECRET", "whsec_"]),
+        (&["STRIPE_WEBHOOK_SECRET_FILE=/key"], &["STRIPE_WEBHOOK_SECRET_FILE", "whsec_"]),
+        (
+            &["STRIPE_WEBHOOK_SECRET=whsec_1", "STRIPE_WEBHOOK_SECRET_FILE=/hook"],
+            &["both set", "unset one"],
+        ),
         (&["STRIPE_SECRET_KEY=rk_live_1"], &["GATEWAY_ALLOW_LIVE=1"]),
         (
             &[

@@ -10,7 +10,7 @@ use gate_http::{HeaderText, HyperTransport, Method, Request, Transport};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::REVIEWER;
+use super::{REVIEWER, WEBHOOK_SECRET};
 use crate::cli::Output;
 use crate::stripe_sandbox::SharedSandbox;
 use crate::system::SystemClock;
@@ -222,7 +222,7 @@ fn tell(out: &Output, number: u32, step: &Step, answer: &Value, fits: bool) {
 /// Says how to play it by hand: lines that can be pasted, and comments between them.
 pub(super) fn guide(stage: &Stage, out: &Output) {
     out.listening(&stage.url);
-    if let Err(error) = make_charges(stage) {
+    if let Err(error) = connect_webhooks(stage).and_then(|()| make_charges(stage)) {
         out.say(&error);
         return;
     }
@@ -242,6 +242,7 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
         json!({ "target": "ch_demo_shoes", "amountMinor": 1250, "idempotencyKey": "ticket-1" });
     let over = json!({ "target": "ch_demo_bike", "idempotencyKey": "ticket-3" });
     let held = json!({ "target": "ch_demo_chair", "idempotencyKey": "ticket-4" });
+    let fail = json!({ "status": "failed" });
     let lose = json!({ "method": "POST", "path": "/v1/refunds", "kind": "drop_after", "times": 1 });
     let lines = [
         "# Everything runs on this machine, and nothing here moves real money.".to_owned(),
@@ -259,6 +260,10 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
         format!("curl -s {}/v1/budget {authorization}", stage.url),
         admin("intent list"),
         admin("policy show"),
+        "\n# Have a refund fail at Stripe, with its id from an answer: the webhook tells the gateway,"
+            .to_owned(),
+        "# and the intent is reversed.".to_owned(),
+        format!("curl -s {}/_sandbox/refunds/re_… -d '{fail}'", stage.sandbox_url),
         "\n# See what Stripe's stand-in received, and have it lose its next answer.".to_owned(),
         format!("curl -s {}/_sandbox/requests", stage.sandbox_url),
         format!("curl -s {}/_sandbox/faults -d '{lose}'", stage.sandbox_url),
@@ -267,6 +272,12 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
         out.result(&lines.join("\n"));
     }
     out.say("\nCtrl-C ends it and forgets everything.");
+}
+
+/// Has the stand-in tell the gateway what happens.
+fn connect_webhooks(stage: &Stage) -> Result<(), String> {
+    let url = format!("{}/webhooks/stripe", stage.url);
+    control(stage, "/_sandbox/webhook", &json!({ "url": url, "secret": WEBHOOK_SECRET }))
 }
 
 fn make_charges(stage: &Stage) -> Result<(), String> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use gate_api::{
     AnswerView, ApprovalView, BODY_BYTES_MAX, BudgetView, Concern, HealthView, IntentView,
-    PageView, SurfaceError, openapi, parse_ask, parse_intent_filter, parse_wait,
+    PageView, ReceivedView, SurfaceError, WEBHOOK_BYTES_MAX, openapi, parse_ask,
+    parse_intent_filter, parse_wait,
 };
 use gate_core::{ActionError, AgentId, AgentKey, ApprovalId, AuthorityError, Intent, IntentId};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -34,16 +35,18 @@ enum Route {
     OpenApi,
     Ready,
     Refund,
+    Webhook,
 }
 
 /// Every route: where it is, and the one method it takes.
-const ROUTES: [(&str, &str, Route); 9] = [
+const ROUTES: [(&str, &str, Route); 10] = [
     ("/v1/actions/stripe.refund", "POST", Route::Refund),
     ("/v1/intents", "GET", Route::Intents),
     ("/v1/intents/{id}", "GET", Route::Intent),
     ("/v1/intents/{id}/cancel", "POST", Route::Cancel),
     ("/v1/approvals/{id}", "GET", Route::Approval),
     ("/v1/budget", "GET", Route::Budget),
+    ("/webhooks/stripe", "POST", Route::Webhook),
     ("/openapi.json", "GET", Route::OpenApi),
     ("/healthz", "GET", Route::Health),
     ("/readyz", "GET", Route::Ready),
@@ -101,6 +104,7 @@ impl Service {
             Route::Health => return json(200, &HealthView::OK),
             Route::Ready => return self.ready().await,
             Route::OpenApi => return json(200, &*OPENAPI),
+            Route::Webhook => return self.webhook(request).await,
             Route::Approval
             | Route::Budget
             | Route::Cancel
@@ -143,8 +147,19 @@ impl Service {
                 let budget = self.records.budget(&key).await.map_err(ActionError::from)?;
                 json(200, &BudgetView::new(&budget))
             }
-            Route::Health | Route::OpenApi | Route::Ready => Err(SurfaceError::NotFound),
+            Route::Health | Route::OpenApi | Route::Ready | Route::Webhook => {
+                Err(SurfaceError::NotFound)
+            }
         }
+    }
+
+    /// Whoever calls is known by the signature alone.
+    async fn webhook(&self, request: Request<Incoming>) -> Result<Reply, SurfaceError> {
+        let (head, raw) = request.into_parts();
+        let signature = head.headers.get("stripe-signature").and_then(|text| text.to_str().ok());
+        let raw = body(raw, WEBHOOK_BYTES_MAX).await?;
+        self.webhooks.receive(signature, &raw).await?;
+        json(200, &ReceivedView::RECEIVED)
     }
 
     async fn refund(
@@ -158,7 +173,7 @@ impl Service {
         if !essence.eq_ignore_ascii_case("application/json") {
             return Err(SurfaceError::UnsupportedMediaType);
         }
-        let ask = parse_ask(&body(request.into_body()).await?)?;
+        let ask = parse_ask(&body(request.into_body(), BODY_BYTES_MAX).await?)?;
         let answer = AnswerView::new(&self.actions.refund(key, ask).await?);
         let mut reply = json(answer.http_status(), &answer)?;
         if let AnswerView::Intent(view) = &answer {
@@ -234,9 +249,9 @@ fn pair(pair: &(String, String)) -> (&str, &str) {
     (&pair.0, &pair.1)
 }
 
-/// Reads a body of at most [`BODY_BYTES_MAX`] bytes.
-async fn body(body: Incoming) -> Result<Vec<u8>, SurfaceError> {
-    let whole = Limited::new(body, BODY_BYTES_MAX).collect();
+/// Reads a body of at most `bytes_max` bytes.
+async fn body(body: Incoming, bytes_max: usize) -> Result<Vec<u8>, SurfaceError> {
+    let whole = Limited::new(body, bytes_max).collect();
     let cut = || SurfaceError::InvalidRequest {
         field: None,
         detail: "the body did not come whole; send it again".to_owned(),
@@ -244,7 +259,9 @@ async fn body(body: Incoming) -> Result<Vec<u8>, SurfaceError> {
     match tokio::time::timeout(BODY_TIMEOUT, whole).await {
         Err(_) => Err(cut()),
         Ok(Ok(whole)) => Ok(whole.to_bytes().to_vec()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(SurfaceError::BodyTooLarge),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(SurfaceError::BodyTooLarge { bytes_max })
+        }
         Ok(Err(_)) => Err(cut()),
     }
 }

@@ -8,9 +8,9 @@ use rusqlite::{Connection, Params, params};
 use super::rows::{self, Cells, row, rows};
 use crate::audit::{AuditEntry, AuditRow, Head};
 use crate::port::{
-    AgentBy, AgentRow, Due, IntentBy, IntentQuery, KeyHash, KeyRow, PolicyRow, Prior, Reads,
-    Refused, Scope, Snapshot, SpendWindow, Spent, StopRow, StoreError, USABLE_AFTER_APPROVAL,
-    UserRow,
+    AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, KeyHash, KeyRow, PolicyRow, Prior, Reads,
+    Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, StoreError,
+    USABLE_AFTER_APPROVAL, UserRow,
 };
 
 /// Sorts after the id of every intent.
@@ -45,6 +45,11 @@ pub(super) fn snapshot(
     } else if let Some((due, limit)) = &reads.due {
         seen.intents = work(connection, now, due, *limit)?;
     }
+    if let Some(id) = &reads.event {
+        const SQL: &str = include_str!("sql/stripe_event.sql");
+        seen.event_noted_at =
+            row(connection, SQL, "stripe_events", [id], |cells| cells.time("noted_at"))?;
+    }
     if reads.agents {
         seen.agents = agents(connection)?;
     }
@@ -60,6 +65,9 @@ pub(super) fn snapshot(
     }
     if reads.audit {
         seen.audit = audit(connection)?;
+    }
+    if reads.books {
+        seen.books = books(connection)?;
     }
     Ok(seen)
 }
@@ -331,17 +339,40 @@ fn open_windows(
 ) -> Result<Vec<Spent>, StoreError> {
     const SQL: &str = include_str!("sql/open_windows.sql");
     let params = params![scope.text(), now.millis()];
-    rows(connection, SQL, "windows", params, |cells| {
-        Ok(Spent {
-            window: SpendWindow {
-                scope: cells.parsed("scope", Scope::parse)?,
-                period: cells.owned("period")?,
-                starts_at: cells.time("starts_at")?,
-                ends_at: cells.time("ends_at")?,
-            },
-            usd: cells.dollars("spent_micros")?,
-        })
+    rows(connection, SQL, "windows", params, spent)
+}
+
+fn spent(cells: &mut Cells<'_>) -> Result<Spent, StoreError> {
+    Ok(Spent { window: spend_window(cells)?, usd: cells.dollars("spent_micros")? })
+}
+
+fn spend_window(cells: &mut Cells<'_>) -> Result<SpendWindow, StoreError> {
+    Ok(SpendWindow {
+        scope: cells.parsed("scope", Scope::parse)?,
+        period: cells.owned("period")?,
+        starts_at: cells.time("starts_at")?,
+        ends_at: cells.time("ends_at")?,
     })
+}
+
+fn books(connection: &Connection) -> Result<Books, StoreError> {
+    const WINDOWS: &str = include_str!("sql/windows.sql");
+    const RESERVATIONS: &str = include_str!("sql/reservations.sql");
+    const KEY_HOLDERS: &str = include_str!("sql/key_holders.sql");
+    // Sorted as the types are: a scope's text has another order than the scope.
+    let mut windows = rows(connection, WINDOWS, "windows", [], spent)?;
+    windows.sort_by(|a, b| a.window.cmp(&b.window));
+    let mut reservations = rows(connection, RESERVATIONS, "reservations", [], |cells| {
+        Ok(Reservation {
+            intent: cells.parsed("intent_id", IntentId::parse)?,
+            window: spend_window(cells)?,
+            usd: cells.dollars("usd_micros")?,
+        })
+    })?;
+    reservations.sort_by(|a, b| (&a.intent, &a.window).cmp(&(&b.intent, &b.window)));
+    let key_holders =
+        rows(connection, KEY_HOLDERS, "intents", [], |cells| cells.parsed("id", IntentId::parse))?;
+    Ok(Books { windows, reservations, key_holders })
 }
 
 fn rates(connection: &Connection) -> Result<Option<RateTable>, StoreError> {

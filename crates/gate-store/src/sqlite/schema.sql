@@ -140,6 +140,13 @@ CREATE TABLE reservations (
         REFERENCES windows (scope, period, starts_at, ends_at)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE stripe_events (
+    id TEXT NOT NULL PRIMARY KEY,
+    noted_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX stripe_events_by_time ON stripe_events (noted_at);
+
 CREATE TABLE audit (
     n INTEGER NOT NULL PRIMARY KEY,
     at INTEGER NOT NULL,

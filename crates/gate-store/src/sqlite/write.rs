@@ -27,6 +27,7 @@ pub(super) fn make(
         Write::InsertPolicy(policy) => to.insert_policy(policy)?,
         Write::InsertUser(user) => to.insert_user(user)?,
         Write::LiftStop(scope) => to.lift_stop(scope)?,
+        Write::NoteEvent { id, at, keep_since } => to.note_event(id, *at, *keep_since)?,
         Write::PutAgent(agent) => to.put_agent(agent)?,
         Write::PutRates(rates) => to.put_rates(rates)?,
         Write::PutStop(stop) => to.put_stop(stop)?,
@@ -118,6 +119,13 @@ impl Target<'_> {
     fn lift_stop(&self, scope: &Scope) -> Result<(), StoreError> {
         const SQL: &str = include_str!("sql/lift_stop.sql");
         self.run(SQL, [scope.text()]).map(drop)
+    }
+
+    fn note_event(&self, id: &str, at: Timestamp, keep_since: Timestamp) -> Result<(), StoreError> {
+        const NOTE: &str = include_str!("sql/insert_stripe_event.sql");
+        const FORGET: &str = include_str!("sql/delete_stripe_events.sql");
+        self.run(NOTE, params![id, at.millis()])?;
+        self.run(FORGET, [keep_since.millis()]).map(drop)
     }
 
     fn put_agent(&self, agent: &AgentRow) -> Result<(), StoreError> {

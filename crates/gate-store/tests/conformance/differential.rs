@@ -87,6 +87,11 @@ fn any_write() -> impl Strategy<Value = Write> {
             at: at(0),
         })),
         1 => scope().prop_map(Write::LiftStop),
+        2 => (number(), 0_i64..4, 0_i64..4).prop_map(|(n, noted, since)| Write::NoteEvent {
+            id: format!("evt_{n}"),
+            at: at(noted),
+            keep_since: at(since),
+        }),
         1 => (1_u8..4, 1_u8..4, 1_u8..5).prop_map(|(n, name, hash)| Write::PutAgent(AgentRow {
             name: agent(name).name,
             keys: vec![key(hash)],
@@ -116,6 +121,9 @@ fn look_ups() -> Vec<Reads> {
             let prior = Prior::Keyless { target, wanted, settled_since: since };
             all.push(Reads { prior: Some(prior), refused: Some(refused), ..of_agent(1) });
         }
+    }
+    for n in 1..7 {
+        all.push(Reads { event: Some(format!("evt_{n}")), ..Reads::default() });
     }
     for key in ["k0", "k1", "k2"] {
         all.push(Reads { prior: Some(Prior::Key(idempotency_key(key))), ..of_agent(2) });

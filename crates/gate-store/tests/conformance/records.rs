@@ -135,6 +135,32 @@ pub(crate) async fn rates_are_those_of_the_newest_day(world: World) {
     }
 }
 
+pub(crate) async fn events_are_noted_once_and_forgotten_when_old(world: World) {
+    let noted = |id: &str, at_millis: i64, keep_since: i64| Write::NoteEvent {
+        id: id.to_owned(),
+        at: at(at_millis),
+        keep_since: at(keep_since),
+    };
+    let table = [
+        // note, what comes of it, when evt_1 and evt_2 were noted then
+        (noted("evt_1", 10, 0), "done", [Some(10), None]),
+        (noted("evt_1", 11, 0), "conflict", [Some(10), None]),
+        (noted("evt_2", 20, 10), "done", [Some(10), Some(20)]),
+        (noted("evt_2", 30, 30), "conflict", [Some(10), Some(20)]),
+        (noted("evt_3", 30, 11), "done", [None, Some(20)]),
+        (noted("evt_1", 40, 11), "done", [Some(40), Some(20)]),
+    ];
+    for (write, expected, kept) in table {
+        let name = format!("{write:?}");
+        assert_eq!(cell(world.try_write(vec![write]).await), expected, "{name}");
+        for (id, kept) in ["evt_1", "evt_2"].into_iter().zip(kept) {
+            let asked = Reads { event: Some(id.to_owned()), ..Reads::default() };
+            assert_eq!(world.read(asked).await.event_noted_at, kept.map(at), "{name}: {id}");
+        }
+    }
+    assert_eq!(world.read(Reads::default()).await.event_noted_at, None, "not asked for");
+}
+
 pub(crate) async fn users_are_listed_by_name_and_added_once(world: World) {
     let user = |name: &str, roles: &[&str]| UserRow {
         name: UserName::parse(name).unwrap(),

@@ -1,7 +1,8 @@
 //! Work that is due, and spend in its windows.
 
 use gate_core::{Approval, Intent, OnApproval, State, Timestamp};
-use gate_store::{Due, Reads, Scope, SpendWindow, Write};
+use gate_money::MicroUsd;
+use gate_store::{Books, Due, Reads, Reservation, Scope, SpendWindow, Spent, Write};
 
 use crate::world::{
     DAY, HOUR, World, approval, at, cell, day, ids, insert, intent_id, intent_with, of_agent,
@@ -181,6 +182,48 @@ pub(crate) async fn spend_counts_in_open_windows(world: World) {
     }
     world.clock.set(at(0));
     assert!(world.read(of_agent(1)).await.spent.is_empty(), "not asked for");
+}
+
+pub(crate) async fn the_books_show_all_that_is_counted_and_held(world: World) {
+    let world = world.with_agents().await;
+    let all = SpendWindow { scope: Scope::Organization, ..day(1, 0) };
+    for id in ["int_2", "int_1", "int_3"] {
+        world.write(vec![insert(intent_with(id, State::Submitted, |_| {}))]).await;
+    }
+    world
+        .write(vec![
+            reserve("int_2", 7, vec![day(2, 0), all.clone(), day(1, 0)]),
+            reserve("int_1", 5, vec![day(1, 3)]),
+            reserve("int_3", 3, vec![day(1, 0)]),
+            release("int_1"),
+            Write::SurrenderKey(intent_id("int_2")),
+        ])
+        .await;
+    let usd = |micros| MicroUsd::new(micros).unwrap();
+    let total = |window: &SpendWindow, micros| Spent { window: window.clone(), usd: usd(micros) };
+    let of = |id: &str, window: &SpendWindow, micros| Reservation {
+        intent: intent_id(id),
+        window: window.clone(),
+        usd: usd(micros),
+    };
+    let books = world.read(Reads { books: true, ..Reads::default() }).await.books;
+    let expected = Books {
+        windows: vec![
+            total(&day(1, 0), 10),
+            total(&day(1, 3), 0),
+            total(&day(2, 0), 7),
+            total(&all, 7),
+        ],
+        reservations: vec![
+            of("int_2", &day(1, 0), 7),
+            of("int_2", &day(2, 0), 7),
+            of("int_2", &all, 7),
+            of("int_3", &day(1, 0), 3),
+        ],
+        key_holders: vec![intent_id("int_1"), intent_id("int_3")],
+    };
+    assert_eq!(books, expected);
+    assert_eq!(world.read(of_agent(1)).await.books, Books::default(), "not asked for");
 }
 
 pub(crate) async fn spend_is_given_back_once_to_where_it_was_reserved(world: World) {

@@ -121,6 +121,7 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
         rates: true,
         users: true,
         audit: true,
+        books: true,
         ..Reads::default()
     };
     let whole = store.read(reads).await.unwrap();

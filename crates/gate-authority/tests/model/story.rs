@@ -1,0 +1,701 @@
+//! Random stories, told to the authority and to the model; after each command both must have given
+//! the same answer, and hold the same intents and the same spend.
+
+use std::collections::BTreeMap;
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gate_authority::{
+    Actor, Admin, AuthorityConfig, IntentList, LocalAuthority, RatesFeed, Sweeper, invariants,
+};
+use gate_core::{
+    Again, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Channel, Charge,
+    ChargeId, Clock, Deadline, FailureCode, Hold, IdempotencyKey, Ids, Intent, Outcome,
+    PaymentIntentId, Records, Refund, RefundId, RefundReason, RefundStatus, Refusal, State, Target,
+    Timestamp, UserName, Wanted, Work,
+};
+use gate_money::{Amount, Currency, Decimal, Rate};
+use gate_store::{MemStore, Reads, Scope, Store};
+
+use crate::model::{self, Limits, Model};
+
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+/// Commands of one story: long enough for days to pass, short enough to be read.
+const STORY_COMMANDS: u64 = 250;
+const AGENTS: usize = 2;
+/// Full amount in minor units, currency, and what a minor unit is worth in tenths of a micro-dollar.
+const CHARGES: [(i64, &str, Option<i64>); 5] = [
+    (10_000, "usd", Some(100_000)),
+    (6_000, "usd", Some(100_000)),
+    (4_000, "eur", Some(117_000)),
+    (7_777, "jpy", Some(67_125)),
+    (5_000, "gbp", None),
+];
+const ZONES: [(&str, i64); 4] = [
+    ("UTC", 0),
+    ("Asia/Kolkata", 5 * HOUR + HOUR / 2),
+    ("Etc/GMT+8", -8 * HOUR),
+    ("Etc/GMT-14", 14 * HOUR),
+];
+
+/// The same numbers from the same seed (a Weyl sequence, mixed).
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.throw(choices.len() as u64) as usize]
+    }
+}
+
+struct Still(AtomicI64);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+    fn uptime(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn sleep_until(&self, _: Deadline) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(pending())
+    }
+}
+
+struct Random(Mutex<Dice>);
+
+impl Ids for Random {
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut dice = self.0.lock().unwrap();
+        bytes.iter_mut().for_each(|byte| *byte = dice.throw(256) as u8);
+    }
+}
+
+struct NoFeed;
+
+#[async_trait]
+impl RatesFeed for NoFeed {
+    async fn fetch(&self) -> Result<Vec<u8>, String> {
+        Err("there is no feed".to_owned())
+    }
+}
+
+/// Runs what never waits.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+/// Something that is done to both. Agents are places among those that live, intents places among
+/// all there are.
+#[derive(Clone, Debug)]
+enum Command {
+    Ask {
+        slot: usize,
+        old_key: bool,
+        by_payment: bool,
+        ask: model::Ask,
+    },
+    Execute(usize),
+    Told {
+        at: usize,
+        to: State,
+        stale: bool,
+    },
+    Seen {
+        at: usize,
+        back: bool,
+    },
+    Vote {
+        at: usize,
+        yes: bool,
+    },
+    Cancel(usize),
+    Sweep,
+    Policy {
+        zone: usize,
+        timeout: i64,
+        limits: [Option<Limits>; AGENTS],
+    },
+    Stop {
+        slot: Option<usize>,
+        on: bool,
+    },
+    Revoke(usize),
+    Rotate {
+        slot: usize,
+        at_once: bool,
+    },
+    /// Time passes; to an edge, if it is about an intent.
+    Pass {
+        span: i64,
+        about: Option<usize>,
+    },
+}
+
+/// An agent that lives: its place among all that were made, and its keys with their ends.
+struct Living {
+    agent: usize,
+    keys: Vec<(AgentKey, Option<i64>)>,
+}
+
+struct Both {
+    model: Model,
+    clock: Arc<Still>,
+    store: Arc<MemStore>,
+    authority: Arc<LocalAuthority>,
+    sweeper: Sweeper,
+    names: Vec<AgentName>,
+    ids: Vec<gate_core::AgentId>,
+    living: Vec<Living>,
+    policy: (usize, i64, [Option<Limits>; AGENTS]),
+    attempts: AtomicU64,
+    /// The intent at whose edge time stands.
+    about: Option<usize>,
+}
+
+/// Tells `commands` commands in stories of their own, from `seed` on.
+///
+/// # Errors
+///
+/// The story up to the first command after which the two differ.
+pub(crate) fn tell(commands: u64, seed: u64) -> Result<(), String> {
+    for story in 0..commands.div_ceil(STORY_COMMANDS) {
+        let seed = seed.wrapping_add(story);
+        let length = STORY_COMMANDS.min(commands - story * STORY_COMMANDS);
+        let mut dice = Dice(seed);
+        let mut both = Both::new(seed);
+        let mut told = Vec::new();
+        for _ in 0..length {
+            let command = both.next(&mut dice);
+            told.push(format!("{command:?}"));
+            let differs = both.perform(&command).and_then(|()| both.same_record());
+            differs.map_err(|what| format!("{}\nseed {seed}: {what}", told.join("\n")))?;
+        }
+        let broken = run(invariants(&both.authority)).map_err(|error| error.to_string())?;
+        if let Some(broken) = broken.first() {
+            let intents = both.intents();
+            let place = intents.iter().position(|one| Some(&one.id) == broken.intent.as_ref());
+            let story = told.join("\n");
+            return Err(format!("{story}\nseed {seed}: {broken:?}, intent {place:?}"));
+        }
+    }
+    Ok(())
+}
+
+impl Both {
+    fn new(seed: u64) -> Self {
+        let now = 1_793_361_600_000;
+        let clock = Arc::new(Still(AtomicI64::new(now)));
+        let store = Arc::new(MemStore::new(Arc::clone(&clock) as Arc<dyn Clock>));
+        let pin = |code, figure| {
+            Rate::pinned(Currency::parse(code).unwrap(), Decimal::from_str_exact(figure).unwrap())
+        };
+        let authority = Arc::new(LocalAuthority::new(
+            Arc::clone(&store) as Arc<dyn Store>,
+            Arc::clone(&clock) as Arc<dyn Clock>,
+            Arc::new(Random(Mutex::new(Dice(!seed)))),
+            AuthorityConfig {
+                // Whoever comes next may go on.
+                lease: Duration::ZERO,
+                pins: vec![pin("eur", "1.17").unwrap(), pin("jpy", "0.0067125").unwrap()],
+                ..AuthorityConfig::default()
+            },
+        ));
+        let limits = Limits { daily_cap: Some(200_000_000), ..Limits::default() };
+        let mut both = Self {
+            model: Model { now, ..Model::default() },
+            sweeper: Sweeper::new(Arc::clone(&authority), Arc::new(NoFeed)),
+            clock,
+            store,
+            authority,
+            names: Vec::new(),
+            ids: Vec::new(),
+            living: Vec::new(),
+            policy: (0, HOUR, [Some(limits.clone()), Some(limits)]),
+            attempts: AtomicU64::new(0),
+            about: None,
+        };
+        run(both.admin().create_user(&rita(), &["reviewers".to_owned()])).unwrap();
+        both.living = (0..AGENTS).map(|_| both.create()).collect();
+        both.apply();
+        both
+    }
+
+    fn admin(&self) -> Admin<'_> {
+        Admin::new(&self.authority, Actor::cli("tests", None))
+    }
+
+    fn create(&mut self) -> Living {
+        let agent = self.names.len();
+        let name = AgentName::parse(&format!("bot-{agent}")).unwrap();
+        let (row, key) = run(self.admin().create_agent(&name, None, false)).unwrap();
+        self.names.push(name);
+        self.ids.push(row.id);
+        self.model.stops.push(false);
+        Living { agent, keys: vec![(key, None)] }
+    }
+
+    /// Applies the policy to the agents that live.
+    fn apply(&mut self) {
+        let (zone, timeout, limits) = &self.policy;
+        let (name, offset) = ZONES[*zone];
+        let mut text = format!(
+            "[organization]\ntimezone = \"{name}\"\napproval_timeout = \"{}m\"\n",
+            timeout / 60_000
+        );
+        self.model.policy =
+            model::Policy { zone: offset, timeout: *timeout, limits: vec![None; self.names.len()] };
+        for (living, limits) in self.living.iter().zip(limits) {
+            self.model.policy.limits[living.agent] = limits.clone();
+            if let Some(limits) = limits {
+                text.push_str(&entry(&self.names[living.agent], limits));
+            }
+        }
+        run(self.admin().apply_policy(&text)).unwrap();
+    }
+
+    fn next(&self, dice: &mut Dice) -> Command {
+        let intents = &self.model.intents;
+        let slot = dice.throw(AGENTS as u64) as usize;
+        let in_state = |states: &[State]| -> Vec<usize> {
+            let all = 0..intents.len();
+            all.filter(|at| states.contains(&intents[*at].state)).collect()
+        };
+        let pick = |dice: &mut Dice, states: &[State]| {
+            let found = in_state(states);
+            (!found.is_empty()).then(|| dice.of(&found))
+        };
+        let sent = [
+            State::Submitted,
+            State::AwaitingStripe,
+            State::NotExecuted,
+            State::Settled,
+            State::Failed,
+            State::Reversed,
+        ];
+        if let Some(at) = self.about
+            && let Some(command) = self.at_edge(at, dice)
+        {
+            return command;
+        }
+        // Mostly news of what is under way.
+        let early = dice.of(&[1, 1, 2, 6]);
+        let chosen = match dice.throw(100) {
+            0..36 => None,
+            36..46 => pick(dice, &State::STORED).and_then(|at| self.ask_again(at, dice)),
+            46..50 => pick(dice, &[State::NotExecuted]).and_then(|at| self.ask_again(at, dice)),
+            50..56 => pick(dice, &[State::Approved]).map(Command::Execute),
+            56..68 => pick(dice, &sent[..early]).map(|at| {
+                let to = dice.of(&[State::Failed, State::NotExecuted, State::AwaitingStripe]);
+                Command::Told { at, to, stale: dice.throw(6) == 0 }
+            }),
+            68..76 => {
+                pick(dice, &sent[..early]).map(|at| Command::Seen { at, back: dice.throw(3) == 0 })
+            }
+            76..82 => pick(dice, &[State::PendingApproval])
+                .map(|at| Command::Vote { at, yes: dice.throw(3) > 0 }),
+            82..84 => pick(dice, &State::STORED).map(Command::Cancel),
+            84..86 => Some(Command::Sweep),
+            86..89 => Some(Command::Policy {
+                zone: dice.throw(ZONES.len() as u64) as usize,
+                timeout: dice.of(&[60_000, HOUR, 30 * HOUR]),
+                limits: [limits(dice), limits(dice)],
+            }),
+            89..92 => {
+                let slot = (dice.throw(2) == 0).then_some(slot);
+                Some(Command::Stop { slot, on: dice.throw(3) == 0 })
+            }
+            92 if dice.throw(4) == 0 => Some(Command::Revoke(slot)),
+            92 => Some(Command::Rotate { slot, at_once: dice.throw(3) == 0 }),
+            _ => Some(self.pass(dice)),
+        };
+        chosen.unwrap_or_else(|| Command::Ask {
+            slot,
+            old_key: dice.throw(12) == 0,
+            by_payment: dice.throw(3) == 0,
+            ask: model::Ask {
+                agent: self.living[slot].agent,
+                key: (dice.throw(3) > 0).then(|| dice.throw(12) as u8),
+                charge: dice.of(&[0, 0, 0, 1, 1, 2, 3, 4]),
+                wanted: dice.of(&[None, Some(1), Some(2_500), Some(4_000), Some(10_000)]),
+                reason: dice.of(&[None, None, None, Some("duplicate"), Some("fraudulent")]),
+            },
+        })
+    }
+
+    /// Moments, hours, and spans that end around an edge: a day's, or one of an intent's. (The next
+    /// command is a millisecond later.)
+    fn pass(&self, dice: &mut Dice) -> Command {
+        let now = self.model.now;
+        let around = dice.of(&[-2, -1, -1, 0]);
+        let pass = |span: i64| Command::Pass { span: span.max(1), about: None };
+        let edges = |(at, intent): (usize, &model::Intent)| {
+            let (until, given) = intent.approval.unzip();
+            let given = given.flatten().map(|given| given + DAY);
+            let denied = intent.by_person.then_some(intent.updated_at + DAY);
+            let settled = intent.settled_at.map(|at| at + DAY);
+            let of_intent = [until, given, denied, settled].into_iter().flatten();
+            of_intent.map(move |edge| (at, edge)).collect::<Vec<_>>()
+        };
+        let ahead: Vec<(usize, i64)> =
+            self.model.intents.iter().enumerate().flat_map(edges).collect();
+        let ahead: Vec<_> = ahead.into_iter().filter(|(_, edge)| edge + around > now).collect();
+        match dice.throw(8) {
+            0 => pass(dice.of(&[1, 59_000, 61_000, HOUR, 25 * HOUR])),
+            1 => pass(dice.of(&[5 * HOUR, 13 * HOUR])),
+            2 | 3 => {
+                let zone = self.model.policy.zone;
+                let midnight = ((now + zone).div_euclid(DAY) + 1) * DAY - zone;
+                pass(midnight + around - now)
+            }
+            _ if ahead.is_empty() => pass(1),
+            _ => {
+                let (at, edge) = dice.of(&ahead);
+                Command::Pass { span: edge + around - now, about: Some(at) }
+            }
+        }
+    }
+
+    /// Asks for what an intent is about: under its key, without, or under another.
+    fn ask_again(&self, at: usize, dice: &mut Dice) -> Option<Command> {
+        let mut ask = self.model.intents[at].ask.clone();
+        let slot = self.living.iter().position(|living| living.agent == ask.agent)?;
+        if dice.throw(3) == 0 {
+            let keys = dice.of(&[12, 256]);
+            ask.key = Some(dice.throw(keys) as u8);
+        }
+        Some(Command::Ask { slot, old_key: false, by_payment: dice.throw(3) == 0, ask })
+    }
+
+    /// What an intent's edge is about.
+    fn at_edge(&self, at: usize, dice: &mut Dice) -> Option<Command> {
+        match self.model.intents[at].state {
+            State::PendingApproval if dice.throw(2) == 0 => {
+                Some(Command::Vote { at, yes: dice.throw(2) == 0 })
+            }
+            State::Approved if dice.throw(2) == 0 => Some(Command::Execute(at)),
+            State::PendingApproval | State::Approved => Some(Command::Sweep),
+            _ => self.ask_again(at, dice),
+        }
+    }
+
+    /// Does it to both; each command takes a millisecond, so that no two intents are of one moment.
+    fn perform(&mut self, command: &Command) -> Result<(), String> {
+        let (span, about) = match command {
+            Command::Pass { span, about } => (*span, *about),
+            _ => (1, None),
+        };
+        self.about = about;
+        self.model.now += span;
+        self.clock.0.fetch_add(span, Ordering::Relaxed);
+        match command {
+            Command::Ask { slot, old_key, by_payment, ask } => {
+                let (expected, told) = self.ask(*slot, *old_key, *by_payment, ask);
+                return same(&expected, &told);
+            }
+            Command::Execute(at) => {
+                let intent = self.intent(*at);
+                execute(&self.authority, &intent);
+                self.model.execute(*at);
+            }
+            Command::Told { at, to, stale } => {
+                let intent = self.intent(*at);
+                let news = match to {
+                    State::Failed => Outcome::Refused(Refusal {
+                        code: FailureCode::ChargeNotRefundable,
+                        message: "no".to_owned(),
+                    }),
+                    State::NotExecuted => Outcome::NotExecuted("no".to_owned()),
+                    _ => Outcome::Held(Hold { id: None, expires_at: None }),
+                };
+                let fence = intent.fence - u64::from(*stale);
+                let told = match run(self.authority.record(&intent.id, fence, &news)) {
+                    Ok(_) => Ok(()),
+                    Err(AuthorityError::Stale) => Err("stale".to_owned()),
+                    Err(error) => return Err(error.to_string()),
+                };
+                return same(&self.model.told(*at, *to, *stale), &told);
+            }
+            Command::Seen { at, back } => {
+                let intent = self.intent(*at);
+                let status = if *back { "failed" } else { "succeeded" };
+                let refund = Refund {
+                    id: RefundId::parse(&format!("re_{at}")).unwrap(),
+                    status: RefundStatus::from_stripe(status),
+                    intent: Some(intent.id.clone()),
+                };
+                run(self.authority.record(&intent.id, 0, &Outcome::Seen(refund)))
+                    .map_err(|error| error.to_string())?;
+                self.model.seen(*at, *back);
+            }
+            Command::Vote { at, yes } => {
+                let approval = self.intent(*at).approval.unwrap().id;
+                let told = if *yes {
+                    run(self.admin().approve(&approval, &rita(), None))
+                } else {
+                    run(self.admin().deny(&approval, &rita(), "no"))
+                };
+                let told = told.map(drop).map_err(|_| "nothing to decide".to_owned());
+                return same(&self.model.vote(*at, *yes), &told);
+            }
+            Command::Cancel(at) => {
+                let told = run(self.admin().cancel(&self.intent(*at).id));
+                let told = told.map(drop).map_err(|_| "not_cancelable".to_owned());
+                return same(&self.model.cancel(*at), &told);
+            }
+            Command::Sweep => {
+                run(self.sweeper.step()).unwrap();
+                self.model.sweep();
+            }
+            Command::Policy { zone, timeout, limits } => {
+                self.policy = (*zone, *timeout, limits.clone());
+                self.apply();
+            }
+            Command::Stop { slot, on } => {
+                let agent = slot.map(|slot| self.living[slot].agent);
+                let name = agent.map(|agent| self.names[agent].as_str());
+                let admin = self.admin();
+                let done = if *on { run(admin.stop(name, None)) } else { run(admin.resume(name)) };
+                done.unwrap();
+                match agent {
+                    Some(agent) => self.model.stops[agent] = *on,
+                    None => self.model.stopped = *on,
+                }
+            }
+            Command::Revoke(slot) => {
+                let agent = self.living[*slot].agent;
+                run(self.admin().revoke_agent(self.names[agent].as_str())).unwrap();
+                self.model.cancel_all_of(agent);
+                let (gone, _) = self.living[*slot].keys.last().unwrap().clone();
+                if run(self.authority.agent(&gone)).is_ok() {
+                    return Err("a revoked key is taken".to_owned());
+                }
+                self.living[*slot] = self.create();
+                self.apply();
+            }
+            Command::Rotate { slot, at_once } => {
+                let name = self.names[self.living[*slot].agent].clone();
+                let (_, key) = run(self.admin().rotate_agent(name.as_str(), *at_once)).unwrap();
+                let now = self.model.now;
+                let keys = &mut self.living[*slot].keys;
+                for (older, (_, until)) in keys.iter_mut().rev().enumerate() {
+                    let end = if older == 0 && !at_once { now + DAY } else { now };
+                    *until = Some(until.map_or(end, |until| until.min(end)));
+                }
+                keys.push((key, None));
+            }
+            Command::Pass { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Asks both, and says what each answered.
+    fn ask(
+        &mut self,
+        slot: usize,
+        old_key: bool,
+        by_payment: bool,
+        ask: &model::Ask,
+    ) -> (String, String) {
+        let keys = &self.living[slot].keys;
+        let age = usize::from(old_key && keys.len() > 1);
+        let (key, until) = keys[keys.len() - 1 - age].clone();
+        let (full, currency, tenths) = CHARGES[ask.charge];
+        let target = if by_payment { "pi" } else { "ch" };
+        let real = Ask {
+            target: Target::parse(&format!("{target}_{}", ask.charge)).unwrap(),
+            wanted: ask.wanted.map_or(Wanted::Full, Wanted::Minor),
+            believed_currency: None,
+            reason: ask.reason.and_then(RefundReason::parse),
+            justification: None,
+            key: ask.key.map(|n| IdempotencyKey::parse(&format!("k{n}")).unwrap()),
+            dry_run: false,
+        };
+        let told = self.ask_real(&key, &real, &charge(ask.charge, full, currency));
+        let expected = if until.is_some_and(|until| until <= self.model.now) {
+            Err("unauthenticated".to_owned())
+        } else {
+            let minor = ask.wanted.unwrap_or(full);
+            // A tenth is rounded up.
+            let usd = tenths.map(|tenths| (minor * tenths + 9) / 10);
+            self.model.ask(ask, full, usd)
+        };
+        let expected = expected.map(|(at, before)| {
+            let intent = &self.model.intents[at];
+            format!("{at} {} {:?} {before}", intent.state.as_str(), intent.reasons)
+        });
+        (expected.unwrap_or_else(|code| code), told)
+    }
+
+    /// As the core asks: what exists, then a decision, then an approval that waits to be used.
+    fn ask_real(&self, key: &AgentKey, ask: &Ask, charge: &Charge) -> String {
+        let authority = &self.authority;
+        let asked = || -> Result<(Intent, bool), AuthorityError> {
+            if let Some(intent) = run(authority.find(key, ask))? {
+                match intent.again() {
+                    Again::DecideAgain | Again::DecideAnew => {}
+                    Again::Execute => {
+                        execute(authority, &intent);
+                        return Ok((run(authority.intent(key, &intent.id, Duration::ZERO))?, true));
+                    }
+                    Again::SameAnswer | Again::Wait => return Ok((intent, true)),
+                }
+            }
+            let n = self.attempts.fetch_add(1, Ordering::Relaxed);
+            let attempt = AttemptId::parse(&format!("att_{n}")).unwrap();
+            let decided = run(authority.decide(key, ask, charge, &attempt))?;
+            Ok((decided.intent, decided.replayed))
+        };
+        match asked() {
+            Ok((intent, before)) => {
+                let place = self.intents().iter().position(|one| one.id == intent.id).unwrap();
+                let state = intent.state.as_str();
+                format!("{place} {state} {:?} {before}", reasons(&intent))
+            }
+            Err(AuthorityError::Unauthenticated) => "unauthenticated".to_owned(),
+            Err(AuthorityError::Asked(gate_core::ActionError::IdempotencyKeyReused {
+                argument,
+                ..
+            })) => format!("reused: {argument}"),
+            Err(AuthorityError::Asked(error)) => error.code().to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// All intents, oldest first.
+    fn intents(&self) -> Vec<Intent> {
+        let all = IntentList { limit: u32::MAX, ..IntentList::default() };
+        let mut intents = run(self.admin().intents(&all)).unwrap();
+        intents.reverse();
+        intents
+    }
+
+    fn intent(&self, at: usize) -> Intent {
+        self.intents().swap_remove(at)
+    }
+
+    /// Both hold the same intents, and count the same in every window.
+    fn same_record(&self) -> Result<(), String> {
+        let books = run(self.store.read(Reads { books: true, ..Reads::default() })).unwrap().books;
+        let real = self.intents();
+        let line = |state: State, holds_key: bool, reasons: &dyn std::fmt::Debug, usd| {
+            format!("{} {holds_key} {reasons:?} {usd:?}", state.as_str())
+        };
+        let told: Vec<String> = real
+            .iter()
+            .map(|intent| {
+                let holds_key = books.key_holders.contains(&intent.id);
+                let usd = intent.worth.as_ref().map(|worth| worth.usd.micros());
+                line(intent.state, holds_key, &reasons(intent), usd)
+            })
+            .collect();
+        let expected = self.model.intents.iter();
+        let expected: Vec<String> =
+            expected.map(|i| line(i.state, i.holds_key, &i.reasons, i.usd)).collect();
+        if let Some(at) =
+            (0..told.len().max(expected.len())).find(|n| told.get(*n) != expected.get(*n))
+        {
+            same(&expected.get(at), &told.get(at))
+                .map_err(|what| format!("intent {at}: {what}"))?;
+        }
+        let mut spent: BTreeMap<(usize, (i64, i64)), i64> = BTreeMap::new();
+        for (agent, day) in
+            self.model.intents.iter().filter_map(|i| Some((i.ask.agent, i.counts_in?)))
+        {
+            spent.insert((agent, day), self.model.spent(agent, day));
+        }
+        let agent = |scope: &Scope| {
+            let own = |id: &gate_core::AgentId| *scope == Scope::Agent(id.clone());
+            self.ids.iter().position(own).unwrap()
+        };
+        let counted = books.windows.iter().filter(|spent| spent.usd.micros() > 0);
+        let counted: BTreeMap<(usize, (i64, i64)), i64> = counted
+            .map(|spent| {
+                let day = (spent.window.starts_at.millis(), spent.window.ends_at.millis());
+                ((agent(&spent.window.scope), day), spent.usd.micros())
+            })
+            .collect();
+        same(&spent, &counted)
+    }
+}
+
+/// Uses an approval as the core does: under a lease, and not while anything is stopped.
+fn execute(authority: &LocalAuthority, intent: &Intent) {
+    let place = intent.charge.as_str().trim_start_matches("ch_").parse::<usize>().unwrap();
+    let (full, currency, _) = CHARGES[place];
+    for claim in run(authority.claim(Work::One(intent.id.clone()), 1)).unwrap() {
+        if claim.intent.state == State::Approved && !claim.stopped {
+            run(authority.execute(&claim, &charge(place, full, currency))).unwrap();
+        }
+    }
+}
+
+fn charge(place: usize, full: i64, currency: &str) -> Charge {
+    let channel = Channel { account: None, livemode: false, version: "1".to_owned() };
+    let amount = Amount::new(full, Currency::parse(currency).unwrap()).unwrap();
+    let id = ChargeId::parse(&format!("ch_{place}")).unwrap();
+    let payment_intent = PaymentIntentId::parse(&format!("pi_{place}")).ok();
+    Charge { payment_intent, ..Charge::paid(id, amount, channel).unwrap() }
+}
+
+fn reasons(intent: &Intent) -> Vec<(&'static str, Option<i64>)> {
+    let reason = |reason: &gate_core::DecisionReason| {
+        (reason.code.as_str(), reason.left.map(gate_money::MicroUsd::micros))
+    };
+    intent.reasons.iter().map(reason).collect()
+}
+
+fn limits(dice: &mut Dice) -> Option<Limits> {
+    let dollars = |dice: &mut Dice, choices: &[i64]| {
+        Some(dice.of(choices)).filter(|dollars| *dollars > 0).map(|dollars| dollars * 1_000_000)
+    };
+    (dice.throw(12) > 0).then(|| Limits {
+        fraudulent: dice.throw(2) == 0,
+        max_per_payment: dollars(dice, &[0, 0, 0, 60, 100]),
+        daily_cap: dollars(dice, &[0, 50, 100, 150, 200, 200, 1_000, 1_000]),
+        threshold: dollars(dice, &[0, 25, 40, 100]),
+    })
+}
+
+fn entry(name: &AgentName, limits: &Limits) -> String {
+    let mut text = format!(
+        "[agents.{name}]\nmethods = [\"stripe_refund\"{}]\nallowed_hosts = [\"stripe-refund.action\"]\n",
+        if limits.fraudulent { ", \"stripe_refund_fraudulent\"" } else { "" }
+    );
+    for (key, limit) in [
+        ("max_per_payment", limits.max_per_payment),
+        ("daily_cap", limits.daily_cap),
+        ("approval_threshold", limits.threshold),
+    ] {
+        if let Some(limit) = limit {
+            text.push_str(&format!("{key} = \"{}.00\"\n", limit / 1_000_000));
+        }
+    }
+    text
+}
+
+fn rita() -> UserName {
+    UserName::parse("rita").unwrap()
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(expected: &T, told: &T) -> Result<(), String> {
+    if expected == told {
+        return Ok(());
+    }
+    Err(format!("the model says {expected:?}, the authority {told:?}"))
+}

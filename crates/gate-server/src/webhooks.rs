@@ -1,0 +1,267 @@
+//! Stripe's webhooks: what they set off.
+//!
+//! A delivery that is genuine and fresh has the refunds of its charge read again from Stripe, and
+//! ours recorded as they now stand; nothing that the event itself says is believed. So deliveries
+//! may come twice, late, in any order, or before the answer that they are about. A refund that is
+//! not ours is noted in the log and never adopted. What is missed is found by polling.
+
+use std::sync::Arc;
+
+use gate_api::SurfaceError;
+use gate_authority::LocalAuthority;
+use gate_core::{AccountId, ActionError, ChargeId, Clock, Refunds};
+use gate_stripe::{EventKind, WebhookEvent, verify};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::reread::{StripeKeys, WebhookKeys};
+
+/// Most events that wait for their charge to be looked at; Stripe repeats those beyond.
+const EVENTS_WAITING_MAX: usize = 1024;
+/// Most charges that are looked at together, so that refunds are not kept waiting by Stripe's
+/// rate limit.
+const LOOKS_AT_ONCE_MAX: usize = 4;
+/// When a delivery that found no place may come again.
+const COME_AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Takes deliveries.
+pub struct Webhooks {
+    pub(crate) account: Option<AccountId>,
+    pub(crate) authority: Arc<LocalAuthority>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) keys: Arc<StripeKeys>,
+    pub(crate) refunds: Arc<Refunds>,
+    pub(crate) secrets: Arc<WebhookKeys>,
+    /// The work that is waited for when the process ends.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) places: Places,
+}
+
+/// How much is taken on.
+pub(crate) struct Places {
+    waiting: Arc<Semaphore>,
+    looking: Arc<Semaphore>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            waiting: Arc::new(Semaphore::new(EVENTS_WAITING_MAX)),
+            looking: Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX)),
+        }
+    }
+}
+
+impl Webhooks {
+    /// Takes a delivery by its `Stripe-Signature` header and its raw body. Returns before anything
+    /// is looked at; an event that was taken before changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`SurfaceError::NotFound`] without a secret to verify with;
+    /// [`SurfaceError::InvalidRequest`] when it is not believed, and
+    /// [`SurfaceError::RateLimited`] or [`SurfaceError::Action`] when Stripe is to send it again.
+    /// Nothing was noted then.
+    pub(crate) async fn receive(
+        &self,
+        signature: Option<&str>,
+        body: &[u8],
+    ) -> Result<(), SurfaceError> {
+        let secrets = self.secrets.usable("the webhook secret").ok_or(SurfaceError::NotFound)?;
+        let refused = |detail: String| {
+            tracing::warn!(error.detail = detail, "a webhook was refused");
+            SurfaceError::InvalidRequest { field: None, detail }
+        };
+        let signature = signature.ok_or_else(|| {
+            refused("the Stripe-Signature header is missing; only Stripe calls here".to_owned())
+        })?;
+        let event = verify(&secrets, signature, body, self.clock.now())
+            .map_err(|error| refused(error.to_string()))?;
+        match self.concerned(&event) {
+            Some(charge) => self.take(event, charge).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The charge to be looked at, if the event is about one of this gateway's account and mode.
+    fn concerned(&self, event: &WebhookEvent) -> Option<ChargeId> {
+        match event.kind {
+            EventKind::ChargeRefunded | EventKind::DisputeChanged | EventKind::RefundChanged => {}
+            EventKind::Other(_) => return None,
+        }
+        let livemode = self.keys.state().ok().flatten().map(|key| key.livemode());
+        let problem = if livemode.is_none() {
+            "there is no Stripe key to look with"
+        } else if livemode != Some(event.livemode) {
+            "it is of the other mode, test or live, than the Stripe key"
+        } else if event.account != self.account {
+            "it is of another account than STRIPE_ACCOUNT"
+        } else if event.charge.is_none() {
+            "it names no charge"
+        } else {
+            return event.charge.clone();
+        };
+        tracing::warn!(event.id = event.id, error.detail = problem, "a webhook was ignored");
+        None
+    }
+
+    /// Notes the event, and has its charge looked at unless it was taken before.
+    async fn take(&self, event: WebhookEvent, charge: ChargeId) -> Result<(), SurfaceError> {
+        if self.tasks.is_closed() {
+            return Err(ActionError::ShuttingDown.into());
+        }
+        let waiting = Arc::clone(&self.places.waiting).try_acquire_owned();
+        let place = waiting.map_err(|_| SurfaceError::RateLimited { after: COME_AGAIN })?;
+        if !self.authority.note_event(&event.id).await.map_err(ActionError::from)? {
+            return Ok(());
+        }
+        let (refunds, looking) = (Arc::clone(&self.refunds), Arc::clone(&self.places.looking));
+        self.tasks.spawn(async move {
+            let turn = looking.acquire().await;
+            look(&refunds, &event, &charge).await;
+            drop((turn, place));
+        });
+        Ok(())
+    }
+}
+
+async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) {
+    match refunds.observe(charge).await {
+        Ok(observed) => {
+            for (id, state) in observed.ours {
+                let state = state.as_str();
+                tracing::info!(event.id, intent.id = %id, intent.state = state, "seen at Stripe");
+            }
+            if observed.others > 0 {
+                let count = observed.others;
+                tracing::info!(event.id, charge.id = %charge, count, "refunds that are not ours");
+            }
+        }
+        Err(error) => {
+            let code = error.code();
+            tracing::warn!(
+                event.id,
+                charge.id = %charge,
+                error.code = code,
+                "a charge was not looked at for a webhook; its refunds are followed by polling: {error}"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use gate_authority::RatesFeed;
+    use gate_core::Deadline;
+    use gate_http::{Request, Response, Transport, TransportError};
+    use gate_store::{MemStore, Store};
+    use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
+    use ring::hmac;
+    use serde_json::json;
+
+    use super::*;
+    use crate::gateway::{Gateway, Parts};
+    use crate::system::{SystemClock, SystemIds};
+
+    const SECRET: &str = "whsec_1";
+
+    /// No network at all.
+    struct Nowhere;
+
+    #[async_trait]
+    impl Transport for Nowhere {
+        async fn send(&self, _: Request, _: Deadline) -> Result<Response, TransportError> {
+            Err(TransportError::NotSent { detail: "nowhere".to_owned() })
+        }
+    }
+
+    #[async_trait]
+    impl RatesFeed for Nowhere {
+        async fn fetch(&self) -> Result<Vec<u8>, String> {
+            Err("nowhere".to_owned())
+        }
+    }
+
+    fn gateway(key: Option<&'static str>, account: Option<&str>) -> (Gateway, Arc<dyn Store>) {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+        let store: Arc<dyn Store> = Arc::new(MemStore::new(Arc::clone(&clock)));
+        let gateway = Gateway::new(Parts {
+            store: Arc::clone(&store),
+            clock,
+            ids: Arc::new(SystemIds::default()),
+            transport: Arc::new(Nowhere),
+            stripe: StripeConfig {
+                account: account.map(|id| AccountId::parse(id).unwrap()),
+                ..StripeConfig::default()
+            },
+            keys: Arc::new(StripeKeys::new(move || {
+                Ok(key.map(|text| StripeKey::parse(text).unwrap()))
+            })),
+            webhook_keys: Arc::new(WebhookKeys::new(|| {
+                Ok(Some(WebhookSecrets::parse(SECRET).unwrap()))
+            })),
+            feed: Arc::new(Nowhere),
+            pins: Vec::new(),
+            rates_max_age: Duration::from_secs(1),
+            stripe_timeout: Duration::from_secs(1),
+            reconcile_interval: Duration::from_secs(1),
+        });
+        (gateway, store)
+    }
+
+    fn signature(body: &str) -> String {
+        let stamp = SystemClock::start().now().millis() / 1000;
+        let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+        let tag = hmac::sign(&key, format!("{stamp}.{body}").as_bytes());
+        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("t={stamp},v1={hex}")
+    }
+
+    /// Every genuine event is received; only those of our account and mode are taken up.
+    #[tokio::test]
+    async fn which_events_are_taken_up() {
+        let (test, live) = (Some("rk_test_a1"), Some("rk_live_a1"));
+        let (refund, charge) = (json!({ "id": "re_1", "charge": "ch_1" }), json!({ "id": "ch_1" }));
+        #[rustfmt::skip]
+        let table = [
+            // key, our account, kind,                    object,  live,  its account,    taken up
+            (test, None,         "refund.updated",        &refund, false, None,           true),
+            (test, None,         "refund.failed",         &refund, false, None,           true),
+            (test, None,         "charge.refund.updated", &refund, false, None,           true),
+            (test, None,         "charge.dispute.closed", &refund, false, None,           true),
+            (test, None,         "charge.refunded",       &charge, false, None,           true),
+            (test, None,         "charge.succeeded",      &charge, false, None,           false),
+            (test, None,         "invoice.paid",          &charge, false, None,           false),
+            (test, None,         "refund.updated",        &charge, false, None,           false),
+            (test, None,         "refund.updated",        &refund, true,  None,           false),
+            (live, None,         "refund.updated",        &refund, true,  None,           true),
+            (live, None,         "refund.updated",        &refund, false, None,           false),
+            (None, None,         "refund.updated",        &refund, false, None,           false),
+            (test, None,         "refund.updated",        &refund, false, Some("acct_1"), false),
+            (test, Some("acct_1"), "refund.updated",      &refund, false, Some("acct_1"), true),
+            (test, Some("acct_1"), "refund.updated",      &refund, false, Some("acct_2"), false),
+            (test, Some("acct_1"), "refund.updated",      &refund, false, None,           false),
+        ];
+        for (key, ours, kind, object, livemode, account, taken) in table {
+            let (gateway, store) = gateway(key, ours);
+            let body = json!({
+                "id": "evt_1", "object": "event", "type": kind, "livemode": livemode,
+                "account": account, "data": { "object": object },
+            })
+            .to_string();
+            let signature = signature(&body);
+            for _ in 0..2 {
+                let answer = gateway.webhooks.receive(Some(&signature), body.as_bytes()).await;
+                assert_eq!(answer, Ok(()), "{kind}");
+            }
+            // Stripe cannot be reached: nothing but the note is ever written, and that once.
+            gateway.finish_money_work().await;
+            assert_eq!(store.commits(), u64::from(taken), "{kind} {key:?} {ours:?} {account:?}");
+            let late = gateway.webhooks.receive(Some(&signature), body.as_bytes()).await;
+            assert_eq!(late.is_err(), taken, "{kind}: once the gateway is ending");
+        }
+    }
+}

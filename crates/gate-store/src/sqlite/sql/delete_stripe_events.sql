@@ -1,0 +1,1 @@
+DELETE FROM stripe_events WHERE noted_at < $1;

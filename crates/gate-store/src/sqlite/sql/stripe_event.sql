@@ -1,0 +1,1 @@
+SELECT noted_at FROM stripe_events WHERE id = $1;

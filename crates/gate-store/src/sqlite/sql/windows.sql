@@ -1,0 +1,1 @@
+SELECT scope, period, starts_at, ends_at, spent_micros FROM windows;
