@@ -86,7 +86,10 @@ impl Driver {
         let age = intent.submitted_at.map_or(Duration::MAX, |at| now.since(at));
         let channel = self.processor.channel().await?;
         let stopped = claim.stopped && !bugs::on(Bug::SentUnderStop);
-        if stopped || age >= SEND_AGAIN_WITHIN && !bugs::on(Bug::SentAfter23Hours) {
+        if stopped
+            || intent.needs_person
+            || age >= SEND_AGAIN_WITHIN && !bugs::on(Bug::SentAfter23Hours)
+        {
             let known = match self.seen(&intent).await {
                 Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
                 Looked::NotThere
@@ -122,6 +125,7 @@ impl Driver {
     async fn attempts(&self, ticket: &Ticket, intent: &Intent, sent_before: bool) -> Known {
         let mut in_doubt = sent_before;
         let mut last_doubt = None;
+        let mut kept_unclear = false;
         for attempt in 0..SEND_ATTEMPTS_MAX {
             // Invariant *look-first*: what may have been sent is looked for before it is sent again.
             if in_doubt && !bugs::on(Bug::BlindRetry) {
@@ -158,6 +162,7 @@ impl Driver {
                 }
                 Err(SendError::Unknown(doubt)) => {
                     in_doubt |= !bugs::on(Bug::DoubtForgotten);
+                    kept_unclear = doubt.give_up;
                     doubt
                 }
             };
@@ -178,6 +183,8 @@ impl Driver {
             Some(_) | None => match self.seen(intent).await {
                 Looked::Found(refund) => Known::Outcome(Outcome::Seen(refund)),
                 Looked::Stranger => needs_person(intent),
+                // Stripe kept an unclear answer under the key, and gives it for as long as it can.
+                Looked::NotThere if kept_unclear => needs_person(intent),
                 Looked::NotThere if bugs::on(Bug::EmptyListingIsProof) => {
                     Known::Outcome(Outcome::NotExecuted(String::new()))
                 }

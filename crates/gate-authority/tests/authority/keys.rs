@@ -90,7 +90,7 @@ fn a_revoked_agent_is_over() {
         (&settled, "submitted settled"),
         (&pending, "pending_approval canceled"),
         (&approved, "pending_approval approved canceled"),
-        (&submitted, "submitted"),
+        (&submitted, "submitted needs_person"),
     ] {
         assert_eq!(world.history(&intent.id), history);
     }

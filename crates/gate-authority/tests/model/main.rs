@@ -12,6 +12,7 @@
 )]
 
 mod model;
+mod props;
 mod story;
 
 /// Commands in every test run; `cargo run -p gate-authority --example model` takes more.

@@ -2,27 +2,23 @@
 //! the same answer, and hold the same intents and the same spend.
 
 use std::collections::BTreeMap;
-use std::future::{Future, pending};
-use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use gate_authority::{
-    Actor, Admin, AuthorityConfig, IntentList, LocalAuthority, RatesFeed, Sweeper, invariants,
+    Actor, Admin, AuthorityConfig, IntentList, LocalAuthority, Sweeper, invariants,
 };
 use gate_core::{
     Again, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Channel, Charge,
-    ChargeId, Clock, Deadline, FailureCode, Hold, IdempotencyKey, Ids, Intent, Outcome,
-    PaymentIntentId, Records, Refund, RefundId, RefundReason, RefundStatus, Refusal, State, Target,
-    Timestamp, UserName, Wanted, Work,
+    ChargeId, Clock, FailureCode, Hold, IdempotencyKey, Intent, Outcome, PaymentIntentId, Records,
+    Refund, RefundId, RefundReason, RefundStatus, Refusal, State, Target, UserName, Wanted, Work,
 };
 use gate_money::{Amount, Currency, Decimal, Rate};
 use gate_store::{MemStore, Reads, Scope, Store};
 
 use crate::model::{self, Limits, Model};
+use crate::props::{Dice, NoFeed, Random, Still, run};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -43,62 +39,6 @@ const ZONES: [(&str, i64); 4] = [
     ("Etc/GMT+8", -8 * HOUR),
     ("Etc/GMT-14", 14 * HOUR),
 ];
-
-/// The same numbers from the same seed (a Weyl sequence, mixed).
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.throw(choices.len() as u64) as usize]
-    }
-}
-
-struct Still(AtomicI64);
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
-    }
-    fn uptime(&self) -> Duration {
-        Duration::ZERO
-    }
-    fn sleep_until(&self, _: Deadline) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(pending())
-    }
-}
-
-struct Random(Mutex<Dice>);
-
-impl Ids for Random {
-    fn fill(&self, bytes: &mut [u8]) {
-        let mut dice = self.0.lock().unwrap();
-        bytes.iter_mut().for_each(|byte| *byte = dice.throw(256) as u8);
-    }
-}
-
-struct NoFeed;
-
-#[async_trait]
-impl RatesFeed for NoFeed {
-    async fn fetch(&self) -> Result<Vec<u8>, String> {
-        Err("there is no feed".to_owned())
-    }
-}
-
-/// Runs what never waits.
-fn run<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("it waits"),
-    }
-}
 
 /// Something that is done to both. Agents are places among those that live, intents places among
 /// all there are.
