@@ -4,7 +4,7 @@
 //! [`Records`](gate_core::Records) ports, over any [`Store`](gate_store::Store). Every decision is a
 //! pure function of one snapshot, run inside one serialisable transaction. [`Admin`] is what people
 //! do: agents, keys, policies, approvals, stops. [`Sweeper`] does what is due: rates and expiry.
-//! [`invariants`] judges the whole record.
+//! [`invariants()`] judges the whole record.
 //!
 //! Invariants that this crate keeps (ARCHITECTURE.md numbers them):
 //!
