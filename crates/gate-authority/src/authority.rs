@@ -371,7 +371,7 @@ fn leased(now: Timestamp, seen: &Snapshot, span: Duration, ids: &dyn Ids) -> Pla
         if stopped && was == State::Approved {
             // Nobody works on it until the stop is lifted, so nobody is to wait for a lease then.
             let lease = Lease { fence: intent.fence, span: Duration::ZERO };
-            plan.reply.push(Claim { intent, lease, stopped });
+            plan.reply.push(Claim { intent, lease, stopped, at: now });
             continue;
         }
         // Nothing is sent for these any more: they are only looked for, now and then.
@@ -381,7 +381,7 @@ fn leased(now: Timestamp, seen: &Snapshot, span: Duration, ids: &dyn Ids) -> Pla
         intent.attempt = AttemptId::make(now, ids);
         plan.writes.push(Write::UpdateIntent { was, intent: Box::new(intent.clone()) });
         let lease = Lease { fence: intent.fence, span };
-        plan.reply.push(Claim { intent, lease, stopped });
+        plan.reply.push(Claim { intent, lease, stopped, at: now });
     }
     plan
 }

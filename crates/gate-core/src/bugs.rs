@@ -18,6 +18,8 @@ macro_rules! bugs {
 }
 
 bugs! {
+    /// The age of an attempt is taken by the gateway's clock.
+    AgeByOwnClock,
     /// An alarm for what cannot be found out is never raised.
     AlarmNeverRaised,
     /// The same key with other arguments is answered as if they were the same.

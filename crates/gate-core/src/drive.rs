@@ -82,7 +82,8 @@ impl Driver {
     ) -> Result<Driven, ActionError> {
         let intent = claim.intent;
         let fence = claim.lease.fence;
-        let now = self.clock.now();
+        // By the clock that the submission was timed with: ours may be hours off.
+        let now = if bugs::on(Bug::AgeByOwnClock) { self.clock.now() } else { claim.at };
         let age = intent.submitted_at.map_or(Duration::MAX, |at| now.since(at));
         let channel = self.processor.channel().await?;
         let stopped = claim.stopped && !bugs::on(Bug::SentUnderStop);
@@ -479,7 +480,7 @@ mod tests {
         fn new(steps: &[Step]) -> Self {
             let charge = charge("ch_1", 1000, "EUR");
             let clock = Arc::new(JumpClock::default());
-            let authority = OneIntent::holding(None);
+            let authority = OneIntent::holding(None, &clock);
             *authority.to_submit.lock().unwrap() =
                 Some(submitted(&charge, charge.amount, clock.now()));
             let processor = Arc::new(Scripted::new(charge, steps));

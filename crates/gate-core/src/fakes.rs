@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -213,16 +213,18 @@ pub(crate) struct OneIntent {
     pub(crate) stopped: bool,
     pub(crate) decide_answers_lost: Mutex<u32>,
     pub(crate) record_fails: bool,
+    clock: Arc<JumpClock>,
 }
 
 impl OneIntent {
-    pub(crate) fn holding(intent: Option<Intent>) -> Self {
+    pub(crate) fn holding(intent: Option<Intent>, clock: &Arc<JumpClock>) -> Self {
         Self {
             intent: Mutex::new(intent),
             to_submit: Mutex::default(),
             stopped: false,
             decide_answers_lost: Mutex::new(0),
             record_fails: false,
+            clock: Arc::clone(clock),
         }
     }
     fn lease() -> Lease {
@@ -280,7 +282,8 @@ impl Authority for OneIntent {
         };
         let intent = self.held()?;
         Ok(if wanted.contains(&intent.state) {
-            vec![Claim { intent, lease: Self::lease(), stopped: self.stopped }]
+            let (lease, at) = (Self::lease(), self.clock.now());
+            vec![Claim { intent, lease, stopped: self.stopped, at }]
         } else {
             Vec::new()
         })

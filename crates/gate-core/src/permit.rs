@@ -11,7 +11,7 @@ use crate::ids::{AgentId, ChargeId, IntentId};
 use crate::intent::Intent;
 use crate::request::FixedRequest;
 use crate::state::State;
-use crate::time::Deadline;
+use crate::time::{Deadline, Timestamp};
 
 /// The right to work on one intent for a while. Data, from a row or from a verified answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,6 +31,8 @@ pub struct Claim {
     pub lease: Lease,
     /// Whether a stop holds the agent, its team or the organization: then nothing is sent.
     pub stopped: bool,
+    /// When it was given, by the authority's clock: the one by which the intent's times were set.
+    pub at: Timestamp,
 }
 
 /// Whose turn it is to pay: a submitted intent and the lease on it.

@@ -1,0 +1,379 @@
+//! The world: one store, one Stripe, two gateways that may die and come back, and a desk from
+//! which people work. Everything but clock, ids, transport and store is the shipped code.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::select;
+use gate_authority::{Actor, Admin, AuthorityConfig, LocalAuthority, RatesFeed, Sweeper};
+use gate_core::{
+    ActionError, AgentId, AgentKey, AgentName, Authority, ChargeId, Clock, Ids, Reconciler,
+    Records, Refunds, Settings, UserName,
+};
+use gate_store::{KeyHash, MemStore, Store};
+use gate_stripe::{KeySource, StripeClient, StripeConfig, StripeKey};
+use serde_json::json;
+
+use crate::authority::SimAuthority;
+use crate::clock::{SimClock, SimIds};
+use crate::draw::Draw;
+use crate::executor::{Bell, Handle, Node};
+use crate::faults::{Class, Faults};
+use crate::people::resolves;
+use crate::plan::{AGENTS, Plan, USERS};
+use crate::run::Options;
+use crate::store::SimStore;
+use crate::transport::{API_BASE, STRIPE_KEY, SimTransport, Stripe};
+use crate::witness::Witness;
+
+/// The deadline of one call to Stripe; the gateway's default.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// A lease: that, and ten seconds.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often the reconciler looks for work by itself; the gateway's default.
+const RECONCILE_MS: u64 = 15_000;
+/// Least time between two looks that commits give rise to.
+const RECONCILE_PAUSE_MS: u64 = 200;
+/// How often approvals are looked through.
+const SWEEP_MS: u64 = 5_000;
+/// The longest pause of either while nothing happens, and while nothing has happened for days:
+/// looking for what is not there costs time.
+const QUIET_MS: u64 = 3 * 3_600_000;
+const VERY_QUIET_MS: u64 = 10 * 3_600_000;
+/// How often exchange rates are fetched.
+const RATES_MS: u64 = 48 * 3_600_000;
+
+/// The core of one gateway process.
+pub(crate) struct Gateway {
+    pub(crate) refunds: Arc<Refunds>,
+    pub(crate) authority: Arc<LocalAuthority>,
+}
+
+/// An agent, as the world knows it: its keys, oldest first.
+pub(crate) struct Agent {
+    pub(crate) id: AgentId,
+    pub(crate) keys: Vec<(AgentKey, KeyHash)>,
+}
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) handle: Handle,
+    pub(crate) plan: Plan,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) witness: Witness,
+    pub(crate) stripe: Stripe,
+    pub(crate) store: Arc<MemStore>,
+    pub(crate) desk: Arc<LocalAuthority>,
+    pub(crate) agents: Mutex<Vec<Agent>>,
+    /// Rung when somebody begins something, for those who look for work.
+    pub(crate) bell: Bell,
+    /// Rung when everything is over.
+    pub(crate) last_bell: Bell,
+    pub(crate) is_set_up: AtomicBool,
+    gateways: [Mutex<Option<Arc<Gateway>>>; 2],
+    clocks: Vec<Arc<SimClock>>,
+    ids: Vec<Arc<SimIds>>,
+}
+
+struct OneKey;
+
+impl KeySource for OneKey {
+    fn key(&self) -> Option<StripeKey> {
+        StripeKey::parse(STRIPE_KEY).ok()
+    }
+}
+
+struct Feed(Stripe);
+
+#[async_trait]
+impl RatesFeed for Feed {
+    async fn fetch(&self) -> Result<Vec<u8>, String> {
+        Ok(self.0.rates())
+    }
+}
+
+impl World {
+    /// A world in which nothing has happened yet.
+    pub(crate) fn new(seed: u64, handle: &Handle, options: &Options) -> Self {
+        let plan = Plan::of(seed);
+        let faults = Arc::new(Faults::new(seed, options.without.clone(), options.only.clone()));
+        let witness = Witness::new(handle.clone(), options.timeline);
+        let clocks: Vec<Arc<SimClock>> = plan
+            .clocks
+            .iter()
+            .enumerate()
+            .map(|(node, (skew, jumps))| {
+                let jumps =
+                    if faults.has(Class::Jump) { kept(&faults, node, jumps) } else { Vec::new() };
+                Arc::new(SimClock::new(handle.clone(), plan.base_ms, *skew, jumps))
+            })
+            .collect();
+        let ids: Vec<Arc<SimIds>> = (0..3).map(|node| Arc::new(SimIds::new(seed, node))).collect();
+        let store_clock = Arc::clone(clocks.last().expect("the store's clock"));
+        let store = Arc::new(MemStore::new(store_clock as Arc<dyn Clock>));
+        let stripe = Stripe::new(handle.clone(), witness.clone(), plan.base_ms, seed);
+        let desk_store = SimStore {
+            node: Node::DESK,
+            inner: Arc::clone(&store),
+            handle: handle.clone(),
+            faults: Arc::clone(&faults),
+            witness: witness.clone(),
+            seed,
+            reads: AtomicU64::new(0),
+        };
+        let desk = authority(Arc::new(desk_store), Arc::clone(&clocks[2]), Arc::clone(&ids[2]));
+        Self {
+            seed,
+            handle: handle.clone(),
+            plan,
+            faults,
+            witness,
+            stripe,
+            store,
+            desk,
+            agents: Mutex::default(),
+            bell: Bell::default(),
+            last_bell: Bell::default(),
+            is_set_up: AtomicBool::new(false),
+            gateways: [Mutex::default(), Mutex::default()],
+            clocks,
+            ids,
+        }
+    }
+
+    /// What is there before the first fault: people, agents, a policy, charges, rates.
+    pub(crate) async fn set_up(&self) {
+        let admin = Admin::new(&self.desk, Actor::cli("sim", None));
+        for (name, role) in USERS {
+            let name = UserName::parse(name).expect("a name");
+            admin.create_user(&name, &[role.to_owned()]).await.expect("a user");
+        }
+        for name in AGENTS {
+            let name = AgentName::parse(name).expect("a name");
+            let (row, key) = admin.create_agent(&name, None, false).await.expect("an agent");
+            self.new_key(&row, key);
+        }
+        admin.apply_policy(&self.plan.policy.text()).await.expect("a policy");
+        for charge in &self.plan.charges {
+            let order = json!({
+                "id": charge.id, "amount": charge.minor, "currency": charge.currency,
+                "payment_intent": charge.payment_intent, "source": charge.card,
+            });
+            let made = self.stripe.control("POST", "charges", &order);
+            assert_eq!(made["id"], charge.id, "{made}");
+        }
+        let sweeper = Sweeper::new(Arc::clone(&self.desk), Arc::new(Feed(self.stripe.clone())));
+        sweeper.refresh_rates().await.expect("rates");
+        self.witness.seen().canaries.push(STRIPE_KEY.to_owned());
+        self.is_set_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes note of a key that was made for an agent.
+    pub(crate) fn new_key(&self, row: &gate_store::AgentRow, key: AgentKey) {
+        let hash = row.keys.last().expect("the key").hash;
+        self.witness.seen().canaries.push(key.expose().to_owned());
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        match agents.iter_mut().find(|agent| agent.id == row.id) {
+            Some(agent) => agent.keys.push((key, hash)),
+            None => agents.push(Agent { id: row.id.clone(), keys: vec![(key, hash)] }),
+        }
+    }
+
+    /// A gateway that is up.
+    pub(crate) fn gateway(&self, which: usize) -> Option<Arc<Gateway>> {
+        self.gateways[which].lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The gateways, as far as they are up.
+    pub(crate) fn gateways(&self) -> [Option<Arc<Gateway>>; 2] {
+        [self.gateway(0), self.gateway(1)]
+    }
+
+    /// Notes that a gateway is gone.
+    pub(crate) fn died(&self, node: Node) {
+        *self.gateways[usize::from(node.0)].lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Starts a gateway over what is durable: a new core, and what it does by itself.
+    pub(crate) fn start(self: &Arc<Self>, node: Node) {
+        let which = usize::from(node.0);
+        let (clock, ids) = (Arc::clone(&self.clocks[which]), Arc::clone(&self.ids[which]));
+        let store: Arc<dyn Store> = Arc::new(SimStore {
+            node,
+            inner: Arc::clone(&self.store),
+            handle: self.handle.clone(),
+            faults: Arc::clone(&self.faults),
+            witness: self.witness.clone(),
+            seed: self.seed,
+            reads: AtomicU64::new(0),
+        });
+        let transport =
+            SimTransport { node, stripe: self.stripe.clone(), faults: Arc::clone(&self.faults) };
+        let config = StripeConfig { api_base: API_BASE.to_owned(), ..StripeConfig::default() };
+        let client = StripeClient::new(
+            Arc::new(transport),
+            Arc::clone(&clock) as Arc<dyn Clock>,
+            config,
+            Arc::new(OneKey),
+        );
+        let authority = authority(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids));
+        let port: Arc<dyn Authority> = Arc::new(SimAuthority {
+            node,
+            inner: Arc::clone(&authority),
+            witness: self.witness.clone(),
+        });
+        let refunds = Arc::new(Refunds::new(
+            port,
+            Arc::clone(&authority) as Arc<dyn Records>,
+            Arc::new(client),
+            Arc::clone(&clock) as Arc<dyn Clock>,
+            ids as Arc<dyn Ids>,
+            Settings { call_timeout: CALL_TIMEOUT, ..Settings::default() },
+        ));
+        let reconciler = Reconciler::new(Arc::clone(&refunds), clock as Arc<dyn Clock>);
+        let gateway = Gateway { refunds, authority: Arc::clone(&authority) };
+        *self.gateways[which].lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::new(gateway));
+        self.witness.line(|| format!("gateway {} is up", node.0));
+        let sweeper = Sweeper::new(authority, Arc::new(Feed(self.stripe.clone())));
+        let sweeper = Arc::new(sweeper);
+        self.handle.spawn(node, Arc::clone(self).reconciles(reconciler, store));
+        self.handle.spawn(node, Arc::clone(self).sweeps(Arc::clone(&sweeper)));
+        self.handle.spawn(node, Arc::clone(self).fetches_rates(sweeper));
+    }
+
+    /// How long to wait before looking for work again: as configured, or rarer the longer nothing
+    /// has happened.
+    fn pause_ms(&self, configured: u64) -> u64 {
+        let seen = self.witness.seen();
+        let quiet_ms = self.handle.now_ms() - seen.active_ms;
+        let longest = if quiet_ms < 15 * QUIET_MS { QUIET_MS } else { VERY_QUIET_MS };
+        configured.max((quiet_ms / 6).min(longest))
+    }
+
+    /// The reconciler, as the gateway runs it: at start, on a timer and when something changed.
+    async fn reconciles(self: Arc<Self>, reconciler: Reconciler, store: Arc<dyn Store>) {
+        let mut changes = store.changes();
+        loop {
+            changes.mark();
+            if let Ok(done) = reconciler.step().await {
+                for (id, error) in done.failed {
+                    self.sound(&error);
+                    self.witness.line(|| format!("{id} is not reconciled yet: {error}"));
+                }
+            }
+            let timer = self.handle.sleep(self.pause_ms(RECONCILE_MS));
+            let changed = pin!(changes.changed());
+            select(select(changed, self.bell.rung()), pin!(timer)).await;
+            self.handle.sleep(RECONCILE_PAUSE_MS).await;
+        }
+    }
+
+    /// Webhooks about refunds, as a gateway takes them once it trusts one: late, out of order,
+    /// several times or never.
+    pub(crate) async fn posts(self: Arc<Self>) {
+        for n in 0_u64.. {
+            let rung = self.stripe.post.rung();
+            for charge in self.stripe.take_post() {
+                let mut draw = Draw::of(self.seed, 21, n);
+                let mistaken = {
+                    let seen = self.witness.seen();
+                    let mut entries = seen.ledger.intents.values();
+                    entries.any(|e| e.ended_by_mistake && e.intent.charge.as_str() == charge)
+                };
+                // What contradicts a person is told again and again.
+                for _ in 0..draw.below(4) + if mistaken { 4 } else { 0 } {
+                    let which = draw.below(2) as usize;
+                    let late_ms = *draw.pick(&[5, 300, 20_000, 7_200_000]);
+                    let (world, charge) = (Arc::clone(&self), charge.clone());
+                    self.handle.spawn(Node::STRIPE, async move {
+                        world.handle.sleep(late_ms).await;
+                        world.webhook(which, &charge);
+                    });
+                }
+            }
+            rung.await;
+        }
+    }
+
+    /// A nervous person, who refunds by hand what is in doubt, and ends whatever raises an alarm
+    /// within seconds.
+    pub(crate) async fn frets(self: Arc<Self>) {
+        let mut changes = self.store.changes();
+        let mut draw = Draw::of(self.seed, 22, 0);
+        loop {
+            changes.mark();
+            let (alarm, in_doubt) = {
+                let seen = self.witness.seen();
+                let entries = seen.ledger.intents.values();
+                let alarm = entries.clone().any(|entry| entry.intent.needs_person);
+                let mut in_doubt = entries.filter(|entry| entry.is_in_doubt()).map(|entry| {
+                    (entry.intent.charge.as_str().to_owned(), entry.intent.amount.minor())
+                });
+                (alarm, in_doubt.next_back())
+            };
+            if let Some((charge, minor)) = in_doubt.filter(|_| draw.permille(600)) {
+                let form = format!("charge={charge}&amount={minor}");
+                self.stripe.dashboard("/v1/refunds", &form);
+            }
+            if alarm {
+                self.handle.sleep(draw.below(5_000)).await;
+                let _ = resolves(&self, &self.desk, draw.bits()).await;
+            }
+            changes.changed().await;
+        }
+    }
+
+    fn webhook(self: &Arc<Self>, which: usize, charge: &str) {
+        let (Some(gateway), Ok(charge)) = (self.gateway(which), ChargeId::parse(charge)) else {
+            return;
+        };
+        self.witness.line(|| format!("webhook about {charge} to gateway {which}"));
+        let world = Arc::clone(self);
+        self.handle.spawn(Node::GATEWAYS[which], async move {
+            if let Err(error) = gateway.refunds.observe(&charge).await {
+                world.sound(&error);
+            }
+        });
+    }
+
+    async fn sweeps(self: Arc<Self>, sweeper: Arc<Sweeper>) {
+        loop {
+            let _ = sweeper.step().await;
+            let timer = self.handle.sleep(self.pause_ms(SWEEP_MS));
+            select(pin!(timer), self.last_bell.rung()).await;
+        }
+    }
+
+    async fn fetches_rates(self: Arc<Self>, sweeper: Arc<Sweeper>) {
+        loop {
+            let _ = sweeper.refresh_rates().await;
+            self.handle.sleep(RATES_MS).await;
+        }
+    }
+
+    /// An answer may be no, but never that something is broken, and never a secret.
+    pub(crate) fn sound(&self, error: &ActionError) {
+        let mut seen = self.witness.seen();
+        if let ActionError::AuthorityError { detail } = error {
+            seen.law("I7", detail == "stale lease", || format!("something is broken: {detail}"));
+        }
+        seen.no_secret(&format!("{error} {error:?}"));
+    }
+}
+
+/// The jumps of a clock that were not left out.
+fn kept(faults: &Faults, node: usize, jumps: &[(u64, i64)]) -> Vec<(u64, i64)> {
+    let named = jumps.iter().enumerate();
+    let kept = named.filter(|(n, _)| !faults.is_left_out(&format!("jump:plan:{node}:{n}")));
+    kept.map(|(_, jump)| *jump).collect()
+}
+
+fn authority(store: Arc<dyn Store>, clock: Arc<SimClock>, ids: Arc<SimIds>) -> Arc<LocalAuthority> {
+    let config = AuthorityConfig { lease: LEASE, ..AuthorityConfig::default() };
+    Arc::new(LocalAuthority::new(store, clock, ids, config))
+}
