@@ -350,9 +350,10 @@ impl World {
     }
 
     async fn fetches_rates(self: Arc<Self>, sweeper: Arc<Sweeper>) {
+        // The world begins with today's.
         loop {
-            let _ = sweeper.refresh_rates().await;
             self.handle.sleep(RATES_MS).await;
+            let _ = sweeper.refresh_rates().await;
         }
     }
 
