@@ -244,6 +244,11 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
     let held = json!({ "target": "ch_demo_chair", "idempotencyKey": "ticket-4" });
     let fail = json!({ "status": "failed" });
     let lose = json!({ "method": "POST", "path": "/v1/refunds", "kind": "drop_after", "times": 1 });
+    let sandbox = &stage.sandbox_url;
+    let waiting = format!("{} | head -1", admin("approval list"));
+    let newest = format!(
+        "curl -s '{sandbox}/v1/refunds?limit=1' -u sk_test_demo: | grep -o 're_[A-Za-z0-9]*' | head -1"
+    );
     let lines = [
         "# Everything runs on this machine, and nothing here moves real money.".to_owned(),
         "\n# Ask as the agent. Paste it twice: the second time it is replayed.".to_owned(),
@@ -253,20 +258,20 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
         ask(&over),
         "\n# Ask for as much as a person has to look at: pending_approval.".to_owned(),
         ask(&held),
-        "\n# Approve it as maria, with the id that the first line prints.".to_owned(),
+        "\n# See what waits for a person, and approve the first of it as maria.".to_owned(),
         admin("approval list"),
-        admin(&format!("approval approve apr_… --as {REVIEWER}")),
+        admin(&format!("approval approve \"$({waiting} | cut -d' ' -f1)\" --as {REVIEWER}")),
         "\n# See what is left, what there was, and the policy.".to_owned(),
         format!("curl -s {}/v1/budget {authorization}", stage.url),
         admin("intent list"),
         admin("policy show"),
-        "\n# Have a refund fail at Stripe, with its id from an answer: the webhook tells the gateway,"
+        "\n# Have the newest refund fail at Stripe: a webhook tells the gateway, and the intent is"
             .to_owned(),
-        "# and the intent is reversed.".to_owned(),
-        format!("curl -s {}/_sandbox/refunds/re_… -d '{fail}'", stage.sandbox_url),
+        "# reversed.".to_owned(),
+        format!("curl -s \"{sandbox}/_sandbox/refunds/$({newest})\" -d '{fail}'"),
         "\n# See what Stripe's stand-in received, and have it lose its next answer.".to_owned(),
-        format!("curl -s {}/_sandbox/requests", stage.sandbox_url),
-        format!("curl -s {}/_sandbox/faults -d '{lose}'", stage.sandbox_url),
+        format!("curl -s {sandbox}/_sandbox/requests"),
+        format!("curl -s {sandbox}/_sandbox/faults -d '{lose}'"),
     ];
     if !out.json {
         out.result(&lines.join("\n"));
