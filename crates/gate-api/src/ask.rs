@@ -1,7 +1,7 @@
 //! From the bytes of a request to what the core is asked. Everything is checked here, whatever a
 //! schema promised before; a doubt is refused by name.
 
-use gate_core::{Ask, Justification, RefundReason, Target, Wanted};
+use gate_core::{Ask, Justification, RefundReason, Target, Tool, Wanted};
 use gate_money::{Amount, Currency};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,6 +62,7 @@ pub fn parse_ask(body: &[u8]) -> Result<Ask, SurfaceError> {
     let members = Members::parse(body, &MEMBERS)?;
     let key = members.string("idempotencyKey")?;
     Ok(Ask {
+        tool: Tool::StripeRefund,
         target: target(&members)?,
         wanted: members.raw("amountMinor").map_or(Ok(Wanted::Full), amount_minor)?,
         believed_currency: currency(&members)?,
@@ -188,6 +189,7 @@ mod tests {
         for target in ["ch_1", "py_1", "pi_1"] {
             let ask = parse_ask(format!(r#"{{"target":"{target}"}}"#).as_bytes()).unwrap();
             let expected = Ask {
+                tool: Tool::StripeRefund,
                 target: Target::parse(target).unwrap(),
                 wanted: Wanted::Full,
                 believed_currency: None,

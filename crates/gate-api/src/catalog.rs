@@ -90,7 +90,7 @@ pub fn errors_markdown() -> String {
         row(&mut page, &[&http, &name, &retry, code.meaning()]);
     }
     page.push_str(DENIALS);
-    for code in ReasonCode::ALL.iter().filter(|code| !code.asks()) {
+    for code in ReasonCode::ALL.iter().filter(|code| code.denies()) {
         row(&mut page, &[&quoted(code.as_str()), code.meaning()]);
     }
     page.push_str(APPROVALS);

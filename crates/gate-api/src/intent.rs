@@ -346,6 +346,10 @@ pub struct ReasonView {
     pub code: &'static str,
     /// What happened and what to do.
     pub message: String,
+    /// The id of the policy's rule that speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub rule: Option<String>,
     /// The limit that was met, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -358,6 +362,10 @@ pub struct ReasonView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub resets_at: Option<String>,
+    /// The fact that the rule looks at and nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub unknown_fact: Option<String>,
 }
 
 impl ReasonView {
@@ -367,9 +375,11 @@ impl ReasonView {
         Self {
             code: reason.code.as_str(),
             message: reason.message.clone(),
+            rule: reason.rule.clone(),
             limit: reason.limit.map(dollars),
             left: reason.left.map(dollars),
             resets_at: reason.resets_at.map(rfc3339),
+            unknown_fact: reason.unknown_fact.clone(),
         }
     }
 }

@@ -134,7 +134,7 @@ fn denied(intent: &Intent) -> String {
 fn stopped(intent: &Intent) -> bool {
     let stops =
         [ReasonCode::OrganizationStopped, ReasonCode::TeamStopped, ReasonCode::AgentStopped];
-    let denials = intent.reasons.iter().filter(|reason| !reason.code.asks());
+    let denials = intent.reasons.iter().filter(|reason| !reason.asks());
     let (held, other): (Vec<_>, Vec<_>) = denials.partition(|reason| stops.contains(&reason.code));
     !held.is_empty() && other.is_empty()
 }

@@ -3,7 +3,7 @@
 use gate_core::{
     AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId, ChargeId,
     IdempotencyKey, Intent, IntentId, OnApproval, PaymentIntentId, Refund, RefundId, RefundStatus,
-    State, Timestamp, UserName, Valuation, Wanted,
+    State, Timestamp, Tool, UserName, Valuation, Wanted,
 };
 use gate_money::{Amount, Currency, MicroUsd, Rate};
 
@@ -13,12 +13,15 @@ pub(crate) fn intent(state: State) -> Intent {
         id: IntentId::parse("int_1").unwrap(),
         agent: AgentId::parse("agt_1").unwrap(),
         agent_name: AgentName::parse("support-bot").unwrap(),
+        team: None,
+        tool: Tool::StripeRefund,
         key: IdempotencyKey::parse("ticket-4821").unwrap(),
         keyless: false,
         wanted: Wanted::Minor(1250),
         reason: None,
         charge: ChargeId::parse("ch_1").unwrap(),
         payment_intent: Some(PaymentIntentId::parse("pi_1").unwrap()),
+        seen: None,
         amount: Amount::new(1250, Currency::EUR).unwrap(),
         worth: Some(Valuation {
             usd: MicroUsd::new(13_965_000).unwrap(),
@@ -54,6 +57,8 @@ pub(crate) fn approval(state: ApprovalState) -> Approval {
         state,
         approver: Approver::Authority,
         expires_at: Timestamp::from_millis(86_400_000),
+        digest: "00".to_owned(),
+        votes: Vec::new(),
         decided_at: None,
         decided_by: Some(UserName::parse("ann").unwrap()),
         note: None,

@@ -129,6 +129,7 @@ pub(crate) fn judged(
     let worth = worth(intent.amount, world);
     let verdict = verdict(&intent, &worth, policy, approved, world);
     intent.worth = worth.ok();
+    intent.seen = Some(Box::new(charge.clone()));
     intent.policy_version = world.seen.policy.as_ref().map_or(0, |policy| policy.version);
     let mut reserve = None;
     let unchecked = approved && bugs::on(Bug::HardChecksSkipped);
@@ -241,12 +242,15 @@ fn fresh(asked: &Asked<'_>, agent: &AgentRow, world: &World<'_>) -> Result<Inten
         id: IntentId::make(now, world.ids),
         agent: agent.id.clone(),
         agent_name: agent.name.clone(),
+        team: None,
+        tool: ask.tool,
         key: ask.key.clone().unwrap_or_else(|| IdempotencyKey::make(now, world.ids)),
         keyless: ask.key.is_none(),
         wanted: ask.wanted,
         reason: ask.reason,
         charge: charge.id.clone(),
         payment_intent: charge.payment_intent.clone(),
+        seen: None,
         amount,
         worth: None,
         livemode: charge.channel.livemode,
@@ -320,6 +324,8 @@ fn asked_for(terms: Option<&ApprovalTerms>, world: &World<'_>) -> Result<Approva
         state: ApprovalState::Pending,
         approver: Approver::Authority,
         expires_at: world.now.after(terms.timeout),
+        digest: String::new(),
+        votes: Vec::new(),
         decided_at: None,
         decided_by: None,
         note: None,

@@ -89,6 +89,8 @@ fn ended(
                 state: ApprovalState::Pending,
                 approver: Approver::Stripe,
                 expires_at: hold.expires_at.unwrap_or(fallback),
+                digest: String::new(),
+                votes: Vec::new(),
                 decided_at: None,
                 decided_by: None,
                 note: None,

@@ -12,6 +12,8 @@ const JUSTIFICATION_CHARS_MAX: usize = 500;
 /// One request for one refund.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Ask {
+    /// Which of our tools it came through.
+    pub tool: Tool,
     /// The payment to give back.
     pub target: Target,
     /// How much of it.
@@ -33,6 +35,7 @@ impl Ask {
     #[must_use]
     pub const fn new(target: Target, wanted: Wanted) -> Self {
         Self {
+            tool: Tool::StripeRefund,
             target,
             wanted,
             believed_currency: None,
@@ -41,6 +44,32 @@ impl Ask {
             key: None,
             dry_run: false,
         }
+    }
+}
+
+/// The tools through which a refund can be asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Tool {
+    /// The connector's: a person always decides.
+    FinanceRefund,
+    /// The gateway's own.
+    StripeRefund,
+}
+
+impl Tool {
+    /// The name in the policy, in tool lists and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FinanceRefund => "finance_refund",
+            Self::StripeRefund => "stripe_refund",
+        }
+    }
+
+    /// The tool of that name, if there is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::FinanceRefund, Self::StripeRefund].into_iter().find(|tool| tool.as_str() == text)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The real charge, as read from Stripe, and what of it can still be given back.
 
+use std::collections::BTreeMap;
+
 use gate_money::{Amount, Currency, MoneyError};
 
 use crate::ask::Wanted;
@@ -8,7 +10,7 @@ use crate::ids::{AccountId, ChargeId, CustomerId, PaymentIntentId};
 use crate::time::Timestamp;
 
 /// Facts of one charge. Every one of them comes from Stripe, none from an agent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Charge {
     /// The charge.
     pub id: ChargeId,
@@ -30,8 +32,28 @@ pub struct Charge {
     pub customer: CustomerFact,
     /// When it was made.
     pub created_at: Timestamp,
+    /// What only a policy's rules look at.
+    pub facts: ChargeFacts,
     /// How it was read; a refund of it is sent the same way.
     pub channel: Channel,
+}
+
+/// Facts of a charge that only a policy's rules look at. What Stripe did not tell is absent: a rule
+/// counts it as unknown, which is never innocent.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ChargeFacts {
+    /// Stripe's type of the payment method: `card`, `sepa_debit`, …
+    pub payment_method_type: Option<String>,
+    /// The country of the card, two letters.
+    pub card_country: Option<String>,
+    /// Radar's word: `normal`, `elevated`, `highest`, …
+    pub risk_level: Option<String>,
+    /// Radar's score, 0 to 100.
+    pub risk_score: Option<u32>,
+    /// How many refunds the charge has had, whoever made them.
+    pub refund_count: Option<u32>,
+    /// What the merchant wrote on the charge.
+    pub metadata: BTreeMap<String, String>,
 }
 
 /// How a charge was read: which account, which mode, which version of Stripe's interface.
@@ -116,6 +138,7 @@ impl Charge {
             dispute: Dispute::None,
             customer: CustomerFact::None,
             created_at: Timestamp::default(),
+            facts: ChargeFacts::default(),
             channel,
         })
     }

@@ -48,12 +48,19 @@ codes! {
             "Nothing of the charge was left when the approved refund was to be made.";
         AmountOverRefundable = "amount_over_refundable",
             "Less than the approved amount was left on the charge when the refund was to be made.";
+        Rule = "rule", "A rule of the policy blocks the refund, or asks a person; the reason names it.";
         CurrencyNotSupported = "currency_not_supported",
             "There is no exchange rate for the charge's currency, so no cap can count it.";
         RatesStale = "rates_stale", "The exchange rates are too old to count this currency.";
         MaxPerPayment = "max_per_payment",
             "One refund is worth more than the policy allows for one.";
+        RateCount = "rate_count", "The agent made as many refunds as it may within an hour.";
         DailyCap = "daily_cap", "The refund would take the agent past its cap for the day.";
+        WeeklyCap = "weekly_cap", "The refund would take the agent past its cap for the week.";
+        MonthlyCap = "monthly_cap", "The refund would take the agent past its cap for the month.";
+        CustomerCap = "customer_cap",
+            "The refund would take the agent past its cap for this customer's day.";
+        TeamBudget = "team_budget", "The refund would take the team past its budget.";
         ApprovalDenied = "approval_denied", "A person denied this refund.";
         ApprovalExpired = "approval_expired",
             "Nobody decided in time, or an approval was not used in time.";
@@ -61,6 +68,9 @@ codes! {
         ApprovalStale = "approval_stale", "What was approved no longer meets the policy.";
         ApprovalThreshold = "approval_threshold",
             "The refund is worth as much as a person must look at.";
+        CustomerUnknown = "customer_unknown",
+            "The charge has no customer, and the policy counts refunds by customer.";
+        ConnectorWrite = "connector_write", "A person decides every refund asked for by this tool.";
         StripeApproval = "stripe_approval", "Stripe holds the refund for an approval of its own.";
     }
 }
@@ -83,11 +93,15 @@ codes! {
 }
 
 impl ReasonCode {
-    /// Whether this reason asks a person, rather than deny.
+    /// Whether a reason of this code can ask a person, rather than deny. (A rule's does either.)
     #[must_use]
     pub const fn asks(self) -> bool {
         match self {
-            Self::ApprovalThreshold | Self::StripeApproval => true,
+            Self::ApprovalThreshold
+            | Self::ConnectorWrite
+            | Self::CustomerUnknown
+            | Self::Rule
+            | Self::StripeApproval => true,
             Self::OrganizationStopped
             | Self::TeamStopped
             | Self::AgentStopped
@@ -99,11 +113,22 @@ impl ReasonCode {
             | Self::CurrencyNotSupported
             | Self::RatesStale
             | Self::MaxPerPayment
+            | Self::RateCount
             | Self::DailyCap
+            | Self::WeeklyCap
+            | Self::MonthlyCap
+            | Self::CustomerCap
+            | Self::TeamBudget
             | Self::ApprovalDenied
             | Self::ApprovalExpired
             | Self::ApprovalCanceled
             | Self::ApprovalStale => false,
         }
+    }
+
+    /// Whether a reason of this code can deny.
+    #[must_use]
+    pub fn denies(self) -> bool {
+        !self.asks() || self == Self::Rule
     }
 }

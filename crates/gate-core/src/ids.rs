@@ -156,6 +156,11 @@ id!(
     name_like
 );
 id!(
+    /// A team's name, as it stands in the policy, of the same form as an agent's.
+    TeamName, "a team's name", "1 to 64 of a-z, 0-9, - _ and ., starting with a letter or digit",
+    name_like
+);
+id!(
     /// A person's name on the command line and in the console, of the same form as an agent's.
     UserName, "a user's name", "1 to 64 of a-z, 0-9, - _ and ., starting with a letter or digit",
     name_like

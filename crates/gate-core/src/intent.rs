@@ -2,12 +2,13 @@
 
 use gate_money::{Amount, MicroUsd, Rate};
 
-use crate::ask::{Ask, RefundReason, Wanted};
+use crate::ask::{Ask, RefundReason, Tool, Wanted};
+use crate::charge::Charge;
 use crate::codes::{FailureCode, ReasonCode};
 use crate::error::ActionError;
 use crate::ids::{
     AccountId, AgentId, AgentName, ApprovalId, AttemptId, ChargeId, IdempotencyKey, IntentId,
-    PaymentIntentId, RefundId, UserName,
+    PaymentIntentId, RefundId, TeamName, UserName,
 };
 use crate::request::FixedRequest;
 use crate::state::State;
@@ -22,6 +23,10 @@ pub struct Intent {
     pub agent: AgentId,
     /// Under which name.
     pub agent_name: AgentName,
+    /// The team that the policy had the agent in when it was last decided.
+    pub team: Option<TeamName>,
+    /// Which tool it was asked through; a new decision keeps to it.
+    pub tool: Tool,
     /// The agent's key, or the one made for a request without.
     pub key: IdempotencyKey,
     /// Whether the agent gave no key.
@@ -34,6 +39,8 @@ pub struct Intent {
     pub charge: ChargeId,
     /// Its payment intent, as Stripe named it.
     pub payment_intent: Option<PaymentIntentId>,
+    /// The charge as it was read for the last decision: what that decision went by.
+    pub seen: Option<Box<Charge>>,
     /// The amount, fixed when first decided.
     pub amount: Amount,
     /// What it counts for the caps; none where no exchange rate covers the currency.
@@ -111,13 +118,76 @@ pub struct DecisionReason {
     pub left: Option<MicroUsd>,
     /// When it starts anew.
     pub resets_at: Option<Timestamp>,
+    /// The id of the policy's rule, where one speaks.
+    pub rule: Option<String>,
+    /// The fact that the rule met and nobody knows, by its name.
+    pub unknown_fact: Option<String>,
+    /// Whose approval this reason takes; for reasons that ask.
+    pub requires: Option<Requirement>,
+}
+
+/// Whose approval one reason takes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Requirement {
+    /// Roles of which an approver needs one; none: anybody who may approve.
+    pub roles: Vec<String>,
+    /// How many different people; at least 1.
+    pub people: u16,
+}
+
+impl Requirement {
+    /// One person, of whatever role.
+    pub const ANYBODY: Self = Self { roles: Vec::new(), people: 1 };
+
+    /// How many more people have to approve after `votes`. Everybody counts once.
+    #[must_use]
+    pub fn missing(&self, votes: &[Vote]) -> u16 {
+        let mut people: Vec<_> = votes
+            .iter()
+            .filter(|vote| {
+                self.roles.is_empty() || self.roles.iter().any(|r| vote.roles.contains(r))
+            })
+            .map(|vote| &vote.by)
+            .collect();
+        people.sort();
+        people.dedup();
+        self.people.saturating_sub(u16::try_from(people.len()).unwrap_or(u16::MAX))
+    }
+}
+
+/// One person's approval. (A denial ends the request at once.)
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Vote {
+    /// Who.
+    pub by: UserName,
+    /// The roles they held then.
+    pub roles: Vec<String>,
+    /// When.
+    pub at: Timestamp,
+    /// What they noted.
+    pub note: Option<String>,
 }
 
 impl DecisionReason {
+    /// Whether this asks a person, rather than deny.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.requires.is_some() || self.code == ReasonCode::StripeApproval
+    }
+
     /// A reason without a figure.
     #[must_use]
     pub const fn plain(code: ReasonCode, message: String) -> Self {
-        Self { code, message, limit: None, left: None, resets_at: None }
+        Self {
+            code,
+            message,
+            limit: None,
+            left: None,
+            resets_at: None,
+            rule: None,
+            unknown_fact: None,
+            requires: None,
+        }
     }
 }
 
@@ -132,6 +202,11 @@ pub struct Approval {
     pub approver: Approver,
     /// When it expires unless it is decided, or used, before.
     pub expires_at: Timestamp,
+    /// What exactly is asked for: SHA-256 in hex over intent, charge, amount, currency, agent and
+    /// reasons. Empty for Stripe's own approvals.
+    pub digest: String,
+    /// Who said yes so far, oldest first.
+    pub votes: Vec<Vote>,
     /// When it was decided.
     pub decided_at: Option<Timestamp>,
     /// Who decided it.

@@ -43,17 +43,17 @@ mod time;
 #[cfg(test)]
 mod fakes;
 
-pub use ask::{Ask, Justification, RefundReason, Target, Wanted};
-pub use charge::{Channel, Charge, ChargeStatus, CustomerFact, Dispute, resolve};
+pub use ask::{Ask, Justification, RefundReason, Target, Tool, Wanted};
+pub use charge::{Channel, Charge, ChargeFacts, ChargeStatus, CustomerFact, Dispute, resolve};
 pub use codes::{FailureCode, ReasonCode};
 pub use error::{ActionError, Retry};
 pub use ids::{
     AccountId, AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, CustomerId,
-    IdempotencyKey, IntentId, InvalidId, PaymentIntentId, RefundId, UserName,
+    IdempotencyKey, IntentId, InvalidId, PaymentIntentId, RefundId, TeamName, UserName,
 };
 pub use intent::{
     Again, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, Intent,
-    ListedRefund, OnApproval, Refund, RefundStatus, Valuation,
+    ListedRefund, OnApproval, Refund, RefundStatus, Requirement, Valuation, Vote,
 };
 pub use permit::{Claim, Lease, Permit, Ticket};
 pub use ports::{

@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use gate_core::{
-    AgentName, Decision, DecisionReason, OnApproval, ReasonCode, RefundReason, Timestamp, Valuation,
+    AgentName, Decision, DecisionReason, OnApproval, ReasonCode, RefundReason, Requirement,
+    Timestamp, Valuation,
 };
 use gate_money::{Amount, Currency, MicroUsd};
 
@@ -110,7 +111,7 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     reasons.extend(case.caps());
     reasons.extend(case.person());
 
-    let decision = if reasons.iter().any(|reason| !reason.code.asks()) {
+    let decision = if reasons.iter().any(|reason| !reason.asks()) {
         Decision::Deny
     } else if reasons.is_empty() {
         Decision::Allow
@@ -294,11 +295,10 @@ impl Case<'_> {
             )
         };
         Some(DecisionReason {
-            code,
-            message,
             limit: Some(limit),
             left: Some(left),
             resets_at: Some(window.ends_at),
+            ..DecisionReason::plain(code, message)
         })
     }
 
@@ -307,6 +307,7 @@ impl Case<'_> {
         let worth = self.worth()?;
         (worth >= limit && !self.facts.approved).then(|| DecisionReason {
             limit: Some(limit),
+            requires: Some(Requirement::ANYBODY),
             ..DecisionReason::plain(
                 ReasonCode::ApprovalThreshold,
                 format!(

@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn the_decision_and_the_order_follow_from_the_reasons(text in document(), request in request()) {
         let verdict = verdict(&Policy::parse(&text).unwrap(), &request);
-        let denials = verdict.reasons.iter().filter(|reason| !reason.code.asks()).count();
+        let denials = verdict.reasons.iter().filter(|reason| !reason.asks()).count();
         let expected = match (denials, verdict.reasons.len()) {
             (0, 0) => Decision::Allow,
             (0, _) => Decision::RequireApproval,

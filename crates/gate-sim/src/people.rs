@@ -7,7 +7,7 @@ use futures_util::future::{Either, join, select};
 use gate_authority::{Actor, Admin, AdminError, IntentList, LocalAuthority};
 use gate_core::{
     ActionError, Actions as _, AgentKey, Answer, Ask, AuthorityError, IdempotencyKey, Intent,
-    IntentFilter, Justification, Records as _, RefundId, State, Target, UserName, Wanted,
+    IntentFilter, Justification, Records as _, RefundId, State, Target, Tool, UserName, Wanted,
 };
 use gate_store::KeyHash;
 use serde_json::json;
@@ -121,6 +121,7 @@ async fn asks(world: &Arc<World>, op: u64, asking: &Asking) {
         _ => &charge.id,
     };
     let ask = Ask {
+        tool: Tool::StripeRefund,
         target: Target::parse(target).expect("an id"),
         wanted: asking.minor.map_or(Wanted::Full, Wanted::Minor),
         believed_currency: None,

@@ -5,6 +5,7 @@
 //! SQLite's write lock, and nothing is kept between two of them. Reads go beside the writer, each
 //! of one state. Every wait has a limit; what does not fit is refused, not queued.
 
+mod json;
 mod migrations;
 mod read;
 mod rows;

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use gate_core::{
-    Channel, Charge, ChargeId, ChargeStatus, CustomerFact, CustomerId, Dispute, IntentId,
-    ListedRefund, PaymentIntentId, Refund, RefundId, RefundStatus, Timestamp,
+    Channel, Charge, ChargeFacts, ChargeId, ChargeStatus, CustomerFact, CustomerId, Dispute,
+    IntentId, ListedRefund, PaymentIntentId, Refund, RefundId, RefundStatus, Timestamp,
 };
 use gate_money::{Amount, Currency};
 use serde::Deserialize;
@@ -65,6 +65,28 @@ pub(crate) struct ChargeWire {
     status: String,
     customer: Option<Expandable<CustomerWire>>,
     payment_intent: Option<Expandable<Named>>,
+    payment_method_details: Option<PaymentMethodWire>,
+    outcome: Option<OutcomeWire>,
+    #[serde(default)]
+    metadata: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PaymentMethodWire {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    card: Option<CardWire>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CardWire {
+    country: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OutcomeWire {
+    risk_level: Option<String>,
+    risk_score: Option<u32>,
 }
 
 impl ChargeWire {
@@ -93,6 +115,9 @@ impl ChargeWire {
             Amount::from_stripe(minor, currency)
                 .map_err(|_| Unusable("the charge has a negative amount"))
         };
+        let method =
+            self.payment_method_details.unwrap_or(PaymentMethodWire { kind: None, card: None });
+        let outcome = self.outcome.unwrap_or(OutcomeWire { risk_level: None, risk_score: None });
         Ok(Charge {
             id: ChargeId::parse(&self.id).map_err(|_| Unusable("no charge id"))?,
             payment_intent: self
@@ -113,6 +138,15 @@ impl ChargeWire {
             dispute,
             customer: customer(self.customer)?,
             created_at: time(self.created)?,
+            facts: ChargeFacts {
+                payment_method_type: method.kind,
+                card_country: method.card.and_then(|card| card.country),
+                risk_level: outcome.risk_level,
+                risk_score: outcome.risk_score,
+                // How many there were, the charge does not say.
+                refund_count: (self.amount_refunded == 0).then_some(0),
+                metadata: texts(self.metadata),
+            },
             channel,
         })
     }
@@ -129,6 +163,12 @@ fn customer(customer: Option<Expandable<CustomerWire>>) -> Result<CustomerFact, 
         None => CustomerFact::Unreadable { id },
         Some(created) => CustomerFact::Known { id, created_at: time(created)? },
     })
+}
+
+/// Metadata, whose values Stripe always sends as text.
+fn texts(metadata: BTreeMap<String, Value>) -> BTreeMap<String, String> {
+    let text = |(key, value): (String, Value)| value.as_str().map(|text| (key, text.to_owned()));
+    metadata.into_iter().filter_map(text).collect()
 }
 
 fn time(seconds: i64) -> Result<Timestamp, Unusable> {

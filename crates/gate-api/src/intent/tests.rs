@@ -3,8 +3,7 @@
 use super::*;
 use crate::samples::{approval, intent, refund};
 use gate_core::{
-    ApprovalState, Channel, Charge, ChargeId, ChargeStatus, CustomerFact, Denier, Dispute, Failure,
-    FailureCode, OnApproval, ReasonCode,
+    ApprovalState, Channel, Charge, ChargeId, Denier, Failure, FailureCode, OnApproval, ReasonCode,
 };
 use gate_money::{Amount, Currency, MicroUsd};
 use serde_json::{Value, json};
@@ -79,11 +78,10 @@ fn value(view: &IntentView) -> Value {
 
 fn limit(code: ReasonCode) -> DecisionReason {
     DecisionReason {
-        code,
-        message: "The cap for the day is used up.".to_owned(),
         limit: Some(MicroUsd::new(500_000_000).unwrap()),
         left: Some(MicroUsd::new(1).unwrap()),
         resets_at: Some(Timestamp::from_millis(DAY_MILLIS)),
+        ..DecisionReason::plain(code, "The cap for the day is used up.".to_owned())
     }
 }
 
@@ -241,20 +239,8 @@ fn advice_fits_the_retry() {
 #[test]
 fn dry_runs() {
     let amount = Amount::new(1250, Currency::EUR).unwrap();
-    let zero = Amount::from_stripe(0, Currency::EUR).unwrap();
-    let charge = Charge {
-        id: ChargeId::parse("ch_1").unwrap(),
-        payment_intent: None,
-        amount,
-        amount_captured: amount,
-        amount_refunded: zero,
-        captured: true,
-        status: ChargeStatus::Succeeded,
-        dispute: Dispute::None,
-        customer: CustomerFact::None,
-        created_at: Timestamp::from_millis(0),
-        channel: Channel { account: None, livemode: true, version: String::new() },
-    };
+    let channel = Channel { account: None, livemode: true, version: String::new() };
+    let charge = Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap();
     for (decision, name) in [
         (Decision::Allow, "allow"),
         (Decision::RequireApproval, "pending_approval"),

@@ -92,6 +92,7 @@ impl Till {
             dispute: Dispute::None,
             customer: CustomerFact::None,
             created_at: Timestamp::from_millis(0),
+            facts: gate_core::ChargeFacts::default(),
             channel: channel(),
         };
         self.drawer.lock().unwrap().charges.insert(id.to_owned(), charge);

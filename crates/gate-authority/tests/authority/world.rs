@@ -17,7 +17,7 @@ use gate_core::{
     ActionError, Actions, AgentKey, AgentName, Answer, ApprovalId, Ask, AttemptId, Authority,
     AuthorityError, BudgetWindow, Charge, Clock, Deadline, Decided, IdempotencyKey, Ids, Intent,
     IntentId, Justification, Processor, Reconciled, Reconciler, Records, RefundReason, Refunds,
-    Settings, State, Target, Timestamp, UserName, Wanted,
+    Settings, State, Target, Timestamp, Tool, UserName, Wanted,
 };
 use gate_money::{Currency, MicroUsd};
 use gate_store::{AuditRow, MemStore, Reads, Snapshot, Store, verify};
@@ -336,6 +336,7 @@ pub(crate) fn ask(text: &str) -> Ask {
         minor => Wanted::Minor(minor.parse().unwrap()),
     };
     let mut ask = Ask {
+        tool: Tool::StripeRefund,
         target,
         wanted,
         believed_currency: None,

@@ -12,7 +12,8 @@ use gate_authority::{
 use gate_core::{
     Again, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Channel, Charge,
     ChargeId, Clock, FailureCode, Hold, IdempotencyKey, Intent, Outcome, PaymentIntentId, Records,
-    Refund, RefundId, RefundReason, RefundStatus, Refusal, State, Target, UserName, Wanted, Work,
+    Refund, RefundId, RefundReason, RefundStatus, Refusal, State, Target, Tool, UserName, Wanted,
+    Work,
 };
 use gate_money::{Amount, Currency, Decimal, Rate};
 use gate_store::{MemStore, Reads, Scope, Store};
@@ -458,6 +459,7 @@ impl Both {
         let (full, currency, tenths) = CHARGES[ask.charge];
         let target = if by_payment { "pi" } else { "ch" };
         let real = Ask {
+            tool: Tool::StripeRefund,
             target: Target::parse(&format!("{target}_{}", ask.charge)).unwrap(),
             wanted: ask.wanted.map_or(Wanted::Full, Wanted::Minor),
             believed_currency: None,

@@ -2,15 +2,16 @@
 //! and column; what stands in it is never shown.
 
 use gate_core::{
-    Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, FailureCode, FixedRequest,
-    Intent, IntentId, OnApproval, ReasonCode, Refund, RefundReason, RefundStatus, State, Timestamp,
-    Valuation, Wanted,
+    Approval, ApprovalState, Approver, Denier, Failure, FailureCode, FixedRequest, Intent,
+    IntentId, OnApproval, Refund, RefundReason, RefundStatus, State, Timestamp, Tool, Valuation,
+    Wanted,
 };
 use gate_money::{Amount, Currency, Decimal, MicroUsd, Rate, RateFigures};
 use rusqlite::types::{FromSqlResult, Value, ValueRef};
 use rusqlite::{Connection, Params, Row};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::json::{ReasonRow, SeenRow, VoteRow, reasons, seen, votes};
 use crate::port::StoreError;
 
 /// Runs a statement of the cache and maps its rows.
@@ -207,12 +208,17 @@ pub(super) fn intent(cells: &mut Cells<'_>) -> Result<(Intent, Option<String>), 
     let id = cells.parsed("id", IntentId::parse)?;
     let agent = cells.parsed("agent_id", gate_core::AgentId::parse)?;
     let agent_name = cells.parsed("agent_name", gate_core::AgentName::parse)?;
+    let team = cells.parsed_if("team", gate_core::TeamName::parse)?;
+    let tool = cells.parsed("tool", Tool::parse)?;
     let key = cells.parsed("idempotency_key", gate_core::IdempotencyKey::parse)?;
     let keyless = cells.flag("keyless")?;
     let wanted = cells.integer_if("wanted_minor")?;
     let reason = cells.parsed_if("reason", RefundReason::parse)?;
     let charge = cells.parsed("charge_id", gate_core::ChargeId::parse)?;
     let payment_intent = cells.parsed_if("payment_intent_id", gate_core::PaymentIntentId::parse)?;
+    // Only searched for: the charge that was seen holds it too.
+    cells.text_if("customer_id")?;
+    let seen = cells.parsed_if("seen", seen)?;
     let amount = amount(cells)?;
     let worth = valuation(cells, amount.currency())?;
     let livemode = cells.flag("livemode")?;
@@ -226,12 +232,15 @@ pub(super) fn intent(cells: &mut Cells<'_>) -> Result<(Intent, Option<String>), 
         id,
         agent,
         agent_name,
+        team,
+        tool,
         key,
         keyless,
         wanted: wanted.map_or(Wanted::Full, Wanted::Minor),
         reason,
         charge,
         payment_intent,
+        seen: seen.map(Box::new),
         amount,
         worth,
         livemode,
@@ -283,10 +292,17 @@ pub(super) fn intent_values(intent: &Intent) -> Result<Vec<Value>, StoreError> {
     );
     Ok(vec![
         text(intent.agent_name.as_str()),
+        text_if(intent.team.as_ref().map(|team| team.as_str())),
+        text(intent.tool.as_str()),
         intent.keyless.into(),
         wanted.into(),
         text_if(intent.reason.map(RefundReason::as_str)),
         text_if(intent.payment_intent.as_ref().map(|id| id.as_str())),
+        text_if(intent.seen.as_ref().and_then(|seen| seen.customer.id()).map(|id| id.as_str())),
+        match &intent.seen {
+            Some(seen) => json(&SeenRow::of(seen))?,
+            None => Value::Null,
+        },
         text(intent.amount.currency().code()),
         intent.amount.minor().into(),
         worth.map(|worth| worth.usd.micros()).into(),
@@ -335,6 +351,8 @@ pub(super) fn approval(cells: &mut Cells<'_>) -> Result<(IntentId, Approval), St
         state: cells.parsed("state", ApprovalState::parse)?,
         approver: cells.parsed("approver", Approver::parse)?,
         expires_at: cells.time("expires_at")?,
+        digest: cells.owned("digest")?,
+        votes: cells.parsed("votes", votes)?,
         decided_at: cells.time_if("decided_at")?,
         decided_by: cells.parsed_if("decided_by", gate_core::UserName::parse)?,
         note: cells.owned_if("note")?,
@@ -355,6 +373,8 @@ pub(super) fn approval_values(
         text(approval.state.as_str()),
         text(approval.approver.as_str()),
         approval.expires_at.millis().into(),
+        text(&approval.digest),
+        json(&approval.votes.iter().map(VoteRow::of).collect::<Vec<_>>())?,
         approval.decided_at.map(Timestamp::millis).into(),
         text_if(approval.decided_by.as_ref().map(|name| name.as_str())),
         text_if(approval.note.as_deref()),
@@ -464,44 +484,4 @@ const fn on_approval_name(follows: OnApproval) -> &'static str {
         OnApproval::Execute => "execute",
         OnApproval::Agent => "agent",
     }
-}
-
-/// A reason as it lies in the store.
-#[derive(Deserialize, Serialize)]
-struct ReasonRow {
-    code: String,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit_micros: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_micros: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resets_at: Option<i64>,
-}
-
-impl ReasonRow {
-    fn of(reason: &DecisionReason) -> Self {
-        Self {
-            code: reason.code.as_str().to_owned(),
-            message: reason.message.clone(),
-            limit_micros: reason.limit.map(MicroUsd::micros),
-            left_micros: reason.left.map(MicroUsd::micros),
-            resets_at: reason.resets_at.map(Timestamp::millis),
-        }
-    }
-
-    fn reason(self) -> Option<DecisionReason> {
-        Some(DecisionReason {
-            code: ReasonCode::parse(&self.code)?,
-            message: self.message,
-            limit: self.limit_micros.map(MicroUsd::new).transpose().ok()?,
-            left: self.left_micros.map(MicroUsd::new).transpose().ok()?,
-            resets_at: self.resets_at.map(Timestamp::from_millis),
-        })
-    }
-}
-
-fn reasons(text: &str) -> Option<Vec<DecisionReason>> {
-    let rows: Vec<ReasonRow> = serde_json::from_str(text).ok()?;
-    rows.into_iter().map(ReasonRow::reason).collect()
 }

@@ -27,6 +27,8 @@ CREATE TABLE intents (
     id TEXT NOT NULL PRIMARY KEY,
     agent_id TEXT NOT NULL REFERENCES agents (id),
     agent_name TEXT NOT NULL,
+    team TEXT,
+    tool TEXT NOT NULL,
     idempotency_key TEXT NOT NULL,
     holds_key INTEGER NOT NULL CHECK (holds_key IN (0, 1)),
     keyless INTEGER NOT NULL CHECK (keyless IN (0, 1)),
@@ -34,6 +36,8 @@ CREATE TABLE intents (
     reason TEXT,
     charge_id TEXT NOT NULL,
     payment_intent_id TEXT,
+    customer_id TEXT,
+    seen TEXT,
     amount_minor INTEGER NOT NULL CHECK (amount_minor >= 0),
     currency TEXT NOT NULL,
     usd_micros INTEGER CHECK (usd_micros >= 0),
@@ -75,6 +79,8 @@ CREATE INDEX intents_by_key ON intents (idempotency_key, id);
 CREATE INDEX intents_by_payment_intent ON intents (agent_id, payment_intent_id, id);
 CREATE INDEX intents_by_attempt ON intents (attempt_id);
 CREATE INDEX intents_by_follow_at ON intents (follow_at) WHERE follow_at IS NOT NULL;
+CREATE INDEX intents_by_customer ON intents (customer_id, submitted_at) WHERE customer_id IS NOT NULL;
+CREATE INDEX intents_by_submission ON intents (agent_id, submitted_at);
 CREATE INDEX intents_by_state ON intents (state, id);
 
 CREATE TABLE approvals (
@@ -83,6 +89,8 @@ CREATE TABLE approvals (
     state TEXT NOT NULL,
     approver TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    votes TEXT NOT NULL,
     decided_at INTEGER,
     decided_by TEXT,
     note TEXT,

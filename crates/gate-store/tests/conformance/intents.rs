@@ -1,9 +1,10 @@
 //! Intents as they are written and found again.
 
 use gate_core::{
-    AccountId, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, FailureCode,
-    FixedRequest, Intent, OnApproval, ReasonCode, Refund, RefundId, RefundReason, RefundStatus,
-    State, UserName, Valuation, Wanted,
+    AccountId, Approval, ApprovalState, Approver, Channel, Charge, ChargeFacts, ChargeId,
+    ChargeStatus, CustomerFact, CustomerId, DecisionReason, Denier, Dispute, Failure, FailureCode,
+    FixedRequest, Intent, OnApproval, PaymentIntentId, ReasonCode, Refund, RefundId, RefundReason,
+    RefundStatus, Requirement, State, TeamName, Tool, UserName, Valuation, Vote, Wanted,
 };
 use gate_money::{Amount, Currency, MicroUsd, Rate, parse_figure};
 use gate_store::{IntentBy, Reads, Write};
@@ -13,10 +14,46 @@ use crate::world::{
     intent_with, update,
 };
 
+/// A charge with every field that it can have.
+fn seen() -> Charge {
+    let euros = |minor| Amount::from_stripe(minor, Currency::EUR).unwrap();
+    Charge {
+        id: ChargeId::parse("ch_1").unwrap(),
+        payment_intent: Some(PaymentIntentId::parse("pi_1").unwrap()),
+        amount: euros(5000),
+        amount_captured: euros(4000),
+        amount_refunded: euros(1500),
+        captured: true,
+        status: ChargeStatus::Succeeded,
+        dispute: Dispute::Refundable,
+        customer: CustomerFact::Known {
+            id: CustomerId::parse("cus_1").unwrap(),
+            created_at: at(-5),
+        },
+        created_at: at(-4),
+        facts: ChargeFacts {
+            payment_method_type: Some("card".to_owned()),
+            card_country: Some("DE".to_owned()),
+            risk_level: Some("elevated".to_owned()),
+            risk_score: Some(61),
+            refund_count: Some(2),
+            metadata: [("order".to_owned(), "\"4711\"".to_owned())].into(),
+        },
+        channel: Channel {
+            account: Some(AccountId::parse("acct_1").unwrap()),
+            livemode: true,
+            version: "2026-09-30".to_owned(),
+        },
+    }
+}
+
 /// An intent with every field that it can have.
 fn full(id: &str) -> Intent {
     let figure = |text| parse_figure(text).unwrap();
     Intent {
+        team: Some(TeamName::parse("support").unwrap()),
+        tool: Tool::FinanceRefund,
+        seen: Some(Box::new(seen())),
         reason: Some(RefundReason::Fraudulent),
         wanted: Wanted::Minor(1000),
         worth: Some(Valuation {
@@ -34,6 +71,9 @@ fn full(id: &str) -> Intent {
                 limit: Some(MicroUsd::new(i64::MAX).unwrap()),
                 left: Some(MicroUsd::ZERO),
                 resets_at: Some(at(5)),
+                rule: Some("night".to_owned()),
+                unknown_fact: Some("riskScore".to_owned()),
+                requires: Some(Requirement { roles: vec!["risk".to_owned()], people: 2 }),
             },
             DecisionReason::plain(ReasonCode::ApprovalThreshold, "Ask.".to_owned()),
         ],
@@ -41,6 +81,13 @@ fn full(id: &str) -> Intent {
         approval: Some(Approval {
             state: ApprovalState::Approved,
             approver: Approver::Stripe,
+            digest: "ff".to_owned(),
+            votes: vec![Vote {
+                by: UserName::parse("ada").unwrap(),
+                roles: vec!["risk".to_owned()],
+                at: at(6),
+                note: None,
+            }],
             decided_at: Some(at(6)),
             decided_by: Some(UserName::parse("ada").unwrap()),
             note: Some("gut".to_owned()),
@@ -88,8 +135,26 @@ pub(crate) async fn every_field_of_an_intent_comes_back(world: World) {
     };
     let refused = |intent: &mut Intent| intent.failure.as_mut().unwrap().code = None;
     let someone = |intent: &mut Intent| intent.refund.as_mut().unwrap().intent = None;
+    let stranger = |intent: &mut Intent| {
+        let seen = intent.seen.as_mut().unwrap();
+        let id = CustomerId::parse("cus_2").unwrap();
+        **seen = Charge {
+            payment_intent: None,
+            status: ChargeStatus::Pending,
+            dispute: Dispute::Open,
+            customer: CustomerFact::Unreadable { id },
+            facts: ChargeFacts::default(),
+            ..(**seen).clone()
+        };
+        seen.channel.account = None;
+    };
+    let nobody = |intent: &mut Intent| {
+        let seen = intent.seen.as_mut().unwrap();
+        seen.customer = CustomerFact::None;
+        (seen.status, seen.dispute) = (ChargeStatus::Failed, Dispute::None);
+    };
     let ours = |intent: &mut Intent| intent.request.as_mut().unwrap().account = None;
-    let table: [(&str, Change); 12] = [
+    let table: [(&str, Change); 14] = [
         ("int_full", |_| {}),
         ("int_bare", |full| *full = intent(full.id.as_str())),
         ("int_keyless", |intent| intent.keyless = true),
@@ -99,6 +164,8 @@ pub(crate) async fn every_field_of_an_intent_comes_back(world: World) {
         ("int_unpaid", |intent| intent.payment_intent = None),
         ("int_refused", refused),
         ("int_someone", someone),
+        ("int_stranger", stranger),
+        ("int_nobody", nobody),
         ("int_ours", ours),
         ("int_policy", |intent| intent.denied_by = Some(Denier::Policy)),
         ("int_made", |intent| intent.refund.as_mut().unwrap().status = RefundStatus::Succeeded),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use gate_core::{
     AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId, ChargeId, Clock,
     Deadline, Denier, IdempotencyKey, Intent, IntentId, OnApproval, PaymentIntentId, State,
-    Timestamp, Wanted,
+    Timestamp, Tool, Wanted,
 };
 use gate_money::{Amount, Currency, MicroUsd};
 use gate_store::{
@@ -200,12 +200,15 @@ pub(crate) fn intent(id: &str) -> Intent {
         id: intent_id(id),
         agent: agent_id(1),
         agent_name: AgentName::parse("bot-1").unwrap(),
+        team: None,
+        tool: Tool::StripeRefund,
         key: idempotency_key(id),
         keyless: false,
         wanted: Wanted::Full,
         reason: None,
         charge: ChargeId::parse("ch_1").unwrap(),
         payment_intent: Some(PaymentIntentId::parse("pi_1").unwrap()),
+        seen: None,
         amount: Amount::new(1000, Currency::EUR).unwrap(),
         worth: None,
         livemode: false,
@@ -245,6 +248,8 @@ pub(crate) fn approval(id: &str) -> Approval {
         state: ApprovalState::Pending,
         approver: Approver::Authority,
         expires_at: at(HOUR),
+        digest: "00".to_owned(),
+        votes: Vec::new(),
         decided_at: None,
         decided_by: None,
         note: None,

@@ -11,7 +11,7 @@ use gate_core::{
     Deadline, Decided, Dispute, Doubt, FixedRequest, IdempotencyKey, Ids, Intent, IntentFilter,
     IntentId, Justification, Lease, ListedRefund, Outcome, Page, Preview, Processor, ReadError,
     Records, Refund, Refunds, RequestParts, SendError, Settings, State, Target, Ticket, Timestamp,
-    Wanted, Work,
+    Tool, Wanted, Work,
 };
 use gate_money::{Amount, Currency};
 use gate_stripe::StripeClient;
@@ -36,6 +36,7 @@ pub(crate) async fn ask(processor: Arc<dyn Processor>) -> State {
         Settings::default(),
     );
     let ask = Ask {
+        tool: Tool::StripeRefund,
         target: Target::parse("ch_1").unwrap(),
         wanted: Wanted::Minor(300),
         believed_currency: None,
@@ -84,6 +85,7 @@ impl Processor for Once {
             dispute: Dispute::None,
             customer: CustomerFact::None,
             created_at: Timestamp::default(),
+            facts: gate_core::ChargeFacts::default(),
             channel: self.channel.clone(),
         })
     }
@@ -131,6 +133,9 @@ fn submitted(charge: &Charge) -> Intent {
         id,
         agent,
         agent_name: AgentName::parse("bot").unwrap(),
+        team: None,
+        tool: Tool::StripeRefund,
+        seen: None,
         key: IdempotencyKey::parse("k").unwrap(),
         keyless: false,
         wanted: Wanted::Minor(300),

@@ -1,4 +1,4 @@
 SELECT
-    id, intent_id, state, approver, expires_at, decided_at, decided_by, note, justifications,
+    id, intent_id, state, approver, expires_at, digest, votes, decided_at, decided_by, note, justifications,
     on_approval
 FROM approvals WHERE id = $1;
