@@ -166,19 +166,26 @@ impl Gateway {
         self.money_work.wait().await;
     }
 
-    /// One round of the reconciler and the sweeper: each intent that was touched, and what was
-    /// found.
+    /// The reconciler and the sweeper, until nothing is due: each intent that was touched, and what
+    /// was found.
     ///
     /// # Errors
     ///
     /// [`AuthorityError`] when no work could be looked for.
     pub async fn round(&self) -> Result<Vec<(IntentId, String)>, AuthorityError> {
         let swept = self.sweeper.step().await?;
-        let done = self.reconciler.step().await?;
-        let expired = swept.expired.into_iter().map(|id| (id, "expired".to_owned()));
-        let driven = done.driven.into_iter().map(|(id, state)| (id, state.as_str().to_owned()));
-        let failed = done.failed.into_iter().map(|(id, error)| (id, format!("not yet: {error}")));
-        Ok(expired.chain(driven).chain(failed).collect())
+        let mut found: Vec<_> =
+            swept.expired.into_iter().map(|id| (id, "expired".to_owned())).collect();
+        loop {
+            let done = self.reconciler.step().await?;
+            let driven = done.driven.into_iter().map(|(id, state)| (id, state.as_str().to_owned()));
+            found.extend(driven);
+            let failed = done.failed.into_iter();
+            found.extend(failed.map(|(id, error)| (id, format!("not yet: {error}"))));
+            if !done.more {
+                return Ok(found);
+            }
+        }
     }
 
     /// Looks for work at start, on a timer, and when something was committed: what a person has
@@ -187,8 +194,8 @@ impl Gateway {
         let mut changes = self.store.changes();
         loop {
             changes.mark();
-            if !stop.is_cancelled() {
-                self.reconcile_once().await;
+            if !stop.is_cancelled() && self.reconcile_once().await {
+                continue;
             }
             let wait = async {
                 let timer = self.clock.sleep_until(self.clock.deadline(self.reconcile_interval));
@@ -201,7 +208,8 @@ impl Gateway {
         }
     }
 
-    async fn reconcile_once(&self) {
+    /// Whether there may be more that is due already.
+    async fn reconcile_once(&self) -> bool {
         match self.reconciler.step().await {
             Ok(done) => {
                 for (id, state) in done.driven {
@@ -213,8 +221,12 @@ impl Gateway {
                     let code = error.code();
                     tracing::warn!(intent.id = %id, error.code = code, "not reconciled yet: {error}");
                 }
+                done.more
             }
-            Err(error) => tracing::warn!("cannot look for unfinished refunds: {error}"),
+            Err(error) => {
+                tracing::warn!("cannot look for unfinished refunds: {error}");
+                false
+            }
         }
     }
 

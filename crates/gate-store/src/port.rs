@@ -156,7 +156,8 @@ pub struct IntentQuery {
 /// Work that is due now.
 #[derive(Clone, Debug)]
 pub enum Due {
-    /// Approved, to be executed by a gateway, still usable, and under nobody's lease.
+    /// Approved, to be executed by a gateway, still usable, under nobody's lease, and not held by a
+    /// stop: what is held must not stand in the way of the rest.
     Approved,
     /// Submitted by this attempt, whoever holds its lease.
     Attempt(AttemptId),
