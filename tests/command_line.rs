@@ -433,6 +433,29 @@ async fn without_a_stripe_key() {
     assert_eq!(Call::get("/v1/budget").key(&key).send(gateway.at).await.status, 200);
 }
 
+/// F29: a key that does not see what was refunded last is of another account.
+#[tokio::test]
+async fn a_key_of_another_account_makes_not_ready() {
+    let (ours, another) = (Server::sandbox(), Server::sandbox());
+    let (home, key) = Home::with_agent(POLICY);
+    let charge = json!({ "id": "ch_ours", "amount": 500, "currency": "usd" });
+    ours.control("/_sandbox/charges", &charge).await;
+    let gateway = home.serve(&ours, &[]);
+    assert_eq!(gateway.ask(&key, &json!({ "target": "ch_ours" })).await.line(), "200 refunded");
+    drop(gateway);
+    for (stripe, status, expected) in [(&another, 503, "failing"), (&ours, 200, "ok")] {
+        let gateway = home.serve(stripe, &[]);
+        // It looks while it serves already.
+        stripe.received("GET", "/v1/charges/ch_ours").await;
+        let ready = gateway.ready(status).await;
+        assert_eq!(ready["checks"]["stripe_key"]["status"], expected, "{ready}");
+        if status == 503 {
+            let detail = ready["checks"]["stripe_key"]["detail"].as_str().unwrap();
+            assert!(detail.contains("does not see ch_ours"), "{detail}");
+        }
+    }
+}
+
 #[test]
 fn the_demo_plays_its_tour() {
     let ran = Home::new().run(&["demo", "--once", "--json"]);

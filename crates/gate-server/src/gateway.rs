@@ -1,7 +1,7 @@
 //! The composition root's middle: puts store, authority, Stripe and core together, and runs what
 //! goes on by itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gate_authority::{AuthorityConfig, FeedError, LocalAuthority, RatesFeed, Sweeper};
@@ -16,6 +16,7 @@ use gate_stripe::{StripeClient, StripeConfig};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::account::Account;
 use crate::detach::Detached;
 use crate::listen::unless;
 use crate::readiness::Readiness;
@@ -31,6 +32,8 @@ const TWIN_WAIT: Duration = Duration::from_secs(5);
 const RECONCILE_PAUSE: Duration = Duration::from_millis(200);
 /// How often approvals are looked through for those past their time.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the Stripe key is looked at for being another one.
+const KEYS_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the exchange rates are fetched, and how soon again when that failed.
 const RATES_INTERVAL: Duration = Duration::from_secs(3600);
 const RATES_RETRY: Duration = Duration::from_secs(60);
@@ -77,6 +80,7 @@ pub struct Gateway {
     pub stripe: Arc<StripeClient>,
     /// Stripe's webhooks.
     pub webhooks: Arc<Webhooks>,
+    account: Arc<Account>,
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     reconciler: Reconciler,
@@ -109,10 +113,19 @@ impl Gateway {
             Arc::<StripeKeys>::clone(&keys),
         );
         let stripe = Arc::new(client);
+        let same_account = Arc::new(Account {
+            store: Arc::clone(&store),
+            stripe: Arc::clone(&stripe),
+            keys: Arc::clone(&keys),
+            clock: Arc::clone(&clock),
+            call_timeout: parts.stripe_timeout,
+            seen: Mutex::default(),
+        });
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
             Arc::clone(&keys),
             Arc::clone(&stripe),
+            Arc::clone(&same_account),
             Arc::clone(&clock),
         ));
         let port: Arc<dyn Authority> = Arc::<LocalAuthority>::clone(&authority);
@@ -147,6 +160,7 @@ impl Gateway {
             readiness,
             stripe,
             webhooks,
+            account: same_account,
             reconciler: Reconciler::new(refunds, Arc::clone(&clock)),
             clock,
             store,
@@ -155,9 +169,21 @@ impl Gateway {
         }
     }
 
-    /// Runs what goes on by itself until `stop`: the reconciler, the sweeper, the exchange rates.
+    /// Where everything durable lies.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Runs what goes on by itself until `stop`: the reconciler, the sweeper, the exchange rates, and
+    /// the look at a changed Stripe key.
     pub async fn run(&self, stop: &CancellationToken) {
-        tokio::join!(self.reconcile(stop), self.sweep(stop), self.fetch_rates(stop));
+        tokio::join!(
+            self.reconcile(stop),
+            self.sweep(stop),
+            self.fetch_rates(stop),
+            self.look_at_keys(stop)
+        );
     }
 
     /// Takes no new refunds, and waits for those under way.
@@ -241,6 +267,16 @@ impl Gateway {
                 Err(error) => tracing::warn!("cannot look for expired approvals: {error}"),
             }
             let timer = self.clock.sleep_until(self.clock.deadline(SWEEP_INTERVAL));
+            if unless(stop, timer).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn look_at_keys(&self, stop: &CancellationToken) {
+        loop {
+            self.account.look().await;
+            let timer = self.clock.sleep_until(self.clock.deadline(KEYS_INTERVAL));
             if unless(stop, timer).await.is_none() {
                 return;
             }

@@ -45,6 +45,11 @@ pub trait Store: Send + Sync {
 
     /// How many transactions this process made durable.
     fn commits(&self) -> u64;
+
+    /// What keeps it from taking new refunds although it can be read; `None` when nothing does.
+    fn complaint(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Decides what a transaction writes. A function of the time and what was read, nothing else.
@@ -404,6 +409,8 @@ pub enum StoreError {
     Conflict(String),
     /// What is stored cannot be read as what it should be. Nothing was written.
     Corrupt(String),
+    /// The disk has no room. Nothing was written.
+    Full(String),
     /// The database cannot be used, or the fate of a commit is not known.
     Unavailable(String),
 }
@@ -413,7 +420,9 @@ impl fmt::Display for StoreError {
         match self {
             Self::Conflict(what) => write!(f, "conflicting write: {what}"),
             Self::Corrupt(what) => write!(f, "the store holds something unreadable: {what}"),
-            Self::Unavailable(what) => write!(f, "the store cannot be used: {what}"),
+            Self::Full(what) | Self::Unavailable(what) => {
+                write!(f, "the store cannot be used: {what}")
+            }
         }
     }
 }
