@@ -5,13 +5,10 @@
 //! SQLite's write lock, and nothing is kept between two of them. Reads go beside the writer, each
 //! of one state. Every wait has a limit; what does not fit is refused, not queued.
 
-mod json;
-mod migrations;
-mod read;
-mod rows;
+mod connection;
+mod migrate;
 #[cfg(test)]
 mod tests;
-mod write;
 mod writer;
 
 use std::fs::OpenOptions;
@@ -30,7 +27,10 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
 use crate::changes::Changes;
+use crate::database::at_once;
 use crate::port::{Judge, Reads, Snapshot, Store, StoreError};
+use crate::read;
+use connection::fault;
 use writer::{Request, Writer};
 
 /// How long a connection waits for another process's write lock.
@@ -82,7 +82,7 @@ impl SqliteStore {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         make_file(path)?;
         let mut connection = connect(path)?;
-        migrations::migrate(&mut connection, path)?;
+        migrate::migrate(&mut connection, path)?;
         let commits = Arc::new(AtomicU64::new(0));
         let (changed, changes) = Changes::channel();
         let writer = Writer::new(connection, clock.clone(), commits.clone(), changed)?;
@@ -102,7 +102,7 @@ impl SqliteStore {
         let waiting_reads = Arc::new(Mutex::new(waiting_reads));
         for _ in 0..READERS {
             let connection = connect(path)?;
-            connection.pragma_update(None, "query_only", true).map_err(rows::fault)?;
+            connection.pragma_update(None, "query_only", true).map_err(fault)?;
             let (clock, waiting) = (store.clock.clone(), waiting_reads.clone());
             let reader = move || answer_reads(connection, &*clock, &waiting);
             store.readers.push(thread("store-reader", reader)?);
@@ -218,7 +218,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
             "{}: its journal is {journal} where it must be wal; put it on a local disk",
             path.display()
         ))),
-        Err(error) => Err(match rows::fault(error) {
+        Err(error) => Err(match fault(error) {
             StoreError::Corrupt(text) => StoreError::Corrupt(format!("{}: {text}", path.display())),
             StoreError::Unavailable(text) => {
                 StoreError::Unavailable(format!("{}: {text}", path.display()))
@@ -237,8 +237,8 @@ fn answer_reads(mut connection: Connection, clock: &dyn Clock, queue: &Mutex<Rec
         };
         let seen = connection
             .transaction()
-            .map_err(rows::fault)
-            .and_then(|transaction| read::snapshot(&transaction, clock.now(), &reads));
+            .map_err(fault)
+            .and_then(|transaction| at_once(read::snapshot(&*transaction, clock.now(), &reads)));
         // Nobody waits any more when this fails.
         let _ = answer.send(seen);
     }

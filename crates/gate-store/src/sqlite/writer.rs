@@ -13,8 +13,10 @@ use gate_core::Clock;
 use rusqlite::{Connection, TransactionBehavior, ffi};
 use tokio::sync::{oneshot, watch};
 
-use super::{read, rows, write};
+use super::connection::fault;
+use crate::database::at_once;
 use crate::port::{Judge, Reads, StoreError};
+use crate::{read, write};
 
 /// Most transactions that are committed together.
 const BATCH_REQUESTS_MAX: usize = 128;
@@ -56,7 +58,7 @@ impl Writer {
         commits: Arc<AtomicU64>,
         changed: watch::Sender<u64>,
     ) -> Result<Self, StoreError> {
-        let others = data_version(&connection).map_err(rows::fault)?;
+        let others = data_version(&connection).map_err(fault)?;
         Ok(Self { connection, clock, commits, changed, others })
     }
 
@@ -154,11 +156,11 @@ fn perform(
     request: &Request,
 ) -> Result<usize, StoreError> {
     let now = clock.now();
-    let seen = read::snapshot(connection, now, &request.reads)?;
+    let seen = at_once(read::snapshot(connection, now, &request.reads))?;
     let writes = request.judge.judge(now, &seen);
     let mut head = seen.head;
     for write in &writes {
-        write::make(connection, &mut head, write)?;
+        at_once(write::make(connection, &mut head, write))?;
     }
     Ok(writes.len())
 }
@@ -174,7 +176,7 @@ impl From<rusqlite::Error> for Fault {
         let fatal = matches!(extended, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC));
         let (StoreError::Conflict(text)
         | StoreError::Corrupt(text)
-        | StoreError::Unavailable(text)) = rows::fault(error);
+        | StoreError::Unavailable(text)) = fault(error);
         Self { text, fatal }
     }
 }
