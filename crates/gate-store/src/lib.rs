@@ -17,9 +17,15 @@
 
 mod audit;
 mod changes;
+mod database;
+mod json;
 mod memory;
+mod migrations;
 mod port;
+mod read;
+mod rows;
 mod sqlite;
+mod write;
 
 pub use audit::{AuditEntry, AuditFault, AuditRow, Head, verify};
 pub use changes::Changes;

@@ -5,14 +5,11 @@
 //! SQLite's write lock, and nothing is kept between two of them. Reads go beside the writer, each
 //! of one state. Every wait has a limit; what does not fit is refused, not queued.
 
-mod json;
-mod migrations;
-mod read;
+mod connection;
+mod migrate;
 mod room;
-mod rows;
 #[cfg(test)]
 mod tests;
-mod write;
 mod writer;
 
 use std::fs::OpenOptions;
@@ -31,7 +28,10 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
 use crate::changes::Changes;
+use crate::database::at_once;
 use crate::port::{Judge, Reads, Snapshot, Store, StoreError};
+use crate::read;
+use connection::fault;
 use room::Room;
 use writer::{Request, Writer};
 
@@ -100,7 +100,7 @@ impl SqliteStore {
     fn open_with(path: &Path, clock: Arc<dyn Clock>, room: bool) -> Result<Self, StoreError> {
         make_file(path)?;
         let mut connection = connect(path)?;
-        migrations::migrate(&mut connection, path)?;
+        migrate::migrate(&mut connection, path)?;
         let commits = Arc::new(AtomicU64::new(0));
         let (changed, changes) = Changes::channel();
         let room = room.then(|| Room::beside(path));
@@ -123,7 +123,7 @@ impl SqliteStore {
         let waiting_reads = Arc::new(Mutex::new(waiting_reads));
         for _ in 0..READERS {
             let connection = connect(path)?;
-            connection.pragma_update(None, "query_only", true).map_err(rows::fault)?;
+            connection.pragma_update(None, "query_only", true).map_err(fault)?;
             let (clock, waiting) = (store.clock.clone(), waiting_reads.clone());
             let reader = move || answer_reads(connection, &*clock, &waiting);
             store.readers.push(thread("store-reader", reader)?);
@@ -246,7 +246,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
             "{}: its journal is {journal} where it must be wal; put it on a local disk",
             path.display()
         ))),
-        Err(error) => Err(match rows::fault(error) {
+        Err(error) => Err(match fault(error) {
             StoreError::Corrupt(text) => StoreError::Corrupt(format!("{}: {text}", path.display())),
             StoreError::Full(text) => StoreError::Full(format!("{}: {text}", path.display())),
             StoreError::Unavailable(text) => {
@@ -266,8 +266,8 @@ fn answer_reads(mut connection: Connection, clock: &dyn Clock, queue: &Mutex<Rec
         };
         let seen = connection
             .transaction()
-            .map_err(rows::fault)
-            .and_then(|transaction| read::snapshot(&transaction, clock.now(), &reads));
+            .map_err(fault)
+            .and_then(|transaction| at_once(read::snapshot(&*transaction, clock.now(), &reads)));
         // Nobody waits any more when this fails.
         let _ = answer.send(seen);
     }

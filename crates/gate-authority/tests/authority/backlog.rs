@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use gate_core::{AgentName, AttemptId, Authority, IntentId, State};
+use gate_core::{AttemptId, Authority, IntentId, State};
 
 use crate::world::{PLAIN, World, approval, ask, run, user};
 

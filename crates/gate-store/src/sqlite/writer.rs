@@ -13,9 +13,11 @@ use gate_core::Clock;
 use rusqlite::{Connection, TransactionBehavior, ffi};
 use tokio::sync::{oneshot, watch};
 
+use super::connection::fault;
 use super::room::{Room, begins_a_refund};
-use super::{read, rows, write};
+use crate::database::at_once;
 use crate::port::{Judge, Reads, StoreError};
+use crate::{read, write};
 
 /// Most transactions that are committed together.
 const BATCH_REQUESTS_MAX: usize = 128;
@@ -62,7 +64,7 @@ impl Writer {
         changed: watch::Sender<u64>,
         room: Option<Room>,
     ) -> Result<Self, StoreError> {
-        let others = data_version(&connection).map_err(rows::fault)?;
+        let others = data_version(&connection).map_err(fault)?;
         Ok(Self { connection, clock, commits, changed, room, others })
     }
 
@@ -189,7 +191,7 @@ fn perform(
     short: bool,
 ) -> Result<usize, Kept> {
     let now = clock.now();
-    let seen = read::snapshot(connection, now, &request.reads)?;
+    let seen = at_once(read::snapshot(connection, now, &request.reads))?;
     let writes = request.judge.judge(now, &seen);
     if short && begins_a_refund(&writes) {
         let text = "the disk is full: only outcomes are recorded until there is room again";
@@ -197,7 +199,7 @@ fn perform(
     }
     let mut head = seen.head;
     for write in &writes {
-        write::make(connection, &mut head, write)?;
+        at_once(write::make(connection, &mut head, write))?;
     }
     Ok(writes.len())
 }
@@ -211,7 +213,7 @@ impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         let extended = error.sqlite_error().map(|error| error.extended_code);
         let fatal = matches!(extended, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC));
-        let error = rows::fault(error);
+        let error = fault(error);
         let full = matches!(error, StoreError::Full(_));
         let (StoreError::Conflict(text)
         | StoreError::Corrupt(text)

@@ -3,86 +3,88 @@
 
 use gate_core::{AgentId, AgentName, Intent, IntentId, Target, Timestamp, Wanted};
 use gate_money::{Currency, Decimal, RateTable};
-use rusqlite::{Connection, Params, params};
 
-use super::rows::{self, Cells, row, rows};
 use crate::audit::{AuditEntry, AuditRow, Head};
+use crate::database::{Cells, Database, Value, params};
 use crate::port::{
     AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, KeyHash, KeyRow, PolicyRow, Prior, Reads,
     Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, StoreError,
     USABLE_AFTER_APPROVAL, UserRow,
 };
+use crate::rows::{self, row, rows};
 
 /// Sorts after the id of every intent.
 const AFTER_EVERY_INTENT: &str = "int~";
 
 /// Everything that `reads` names, and the head of the audit chain.
-pub(super) fn snapshot(
-    connection: &Connection,
+pub(crate) async fn snapshot(
+    connection: &impl Database,
     now: Timestamp,
     reads: &Reads,
 ) -> Result<Snapshot, StoreError> {
-    let mut seen = Snapshot { head: head(connection)?, ..Snapshot::default() };
+    let mut seen = Snapshot { head: head(connection).await?, ..Snapshot::default() };
     if let Some(by) = &reads.intent {
-        seen.intent = intent_by(connection, by)?;
+        seen.intent = intent_by(connection, by).await?;
     }
     if let Some(by) = &reads.agent {
-        seen.agent = agent_by(connection, by, seen.intent.as_ref())?;
+        seen.agent = agent_by(connection, by, seen.intent.as_ref()).await?;
     }
     if let Some(agent) = &seen.agent {
         if let Some(asked) = &reads.prior {
-            seen.prior = prior(connection, &agent.id, asked)?;
+            seen.prior = prior(connection, &agent.id, asked).await?;
         }
         if let Some(asked) = &reads.refused {
-            seen.refused = refused(connection, &agent.id, asked)?;
+            seen.refused = refused(connection, &agent.id, asked).await?;
         }
         if reads.policy {
-            seen.spent = open_windows(connection, now, &Scope::Agent(agent.id.clone()))?;
+            seen.spent = open_windows(connection, now, &Scope::Agent(agent.id.clone())).await?;
         }
     }
     if let Some(query) = &reads.intents {
-        seen.intents = listed(connection, query)?;
+        seen.intents = listed(connection, query).await?;
     } else if let Some((due, limit)) = &reads.due {
-        seen.intents = work(connection, now, due, *limit)?;
+        seen.intents = work(connection, now, due, *limit).await?;
     }
     if let Some(id) = &reads.event {
         const SQL: &str = include_str!("sql/stripe_event.sql");
         seen.event_noted_at =
-            row(connection, SQL, "stripe_events", [id], |cells| cells.time("noted_at"))?;
+            row(connection, SQL, "stripe_events", params![id], |cells| cells.time("noted_at"))
+                .await?;
     }
     if reads.agents {
-        seen.agents = agents(connection)?;
+        seen.agents = agents(connection).await?;
     }
     if reads.policy {
-        seen.policy = policy(connection)?;
-        seen.stops = stops(connection)?;
+        seen.policy = policy(connection).await?;
+        seen.stops = stops(connection).await?;
     }
     if reads.rates {
-        seen.rates = rates(connection)?;
+        seen.rates = rates(connection).await?;
     }
     if reads.users {
-        seen.users = users(connection)?;
+        seen.users = users(connection).await?;
     }
     if reads.audit {
-        seen.audit = audit(connection)?;
+        seen.audit = audit(connection).await?;
     }
     if reads.books {
-        seen.books = books(connection)?;
+        seen.books = books(connection).await?;
     }
     Ok(seen)
 }
 
-fn head(connection: &Connection) -> Result<Head, StoreError> {
+async fn head(connection: &impl Database) -> Result<Head, StoreError> {
     const SQL: &str = include_str!("sql/head.sql");
-    let head = row(connection, SQL, "audit", [], |cells| {
+    let head = row(connection, SQL, "audit", params![], |cells| {
         Ok(Head { n: cells.count("n")?, hash: cells.bytes("hash")? })
-    })?;
+    })
+    .await?;
     Ok(head.unwrap_or_default())
 }
 
-fn audit(connection: &Connection) -> Result<Vec<AuditRow>, StoreError> {
+async fn audit(connection: &impl Database) -> Result<Vec<AuditRow>, StoreError> {
     const SQL: &str = include_str!("sql/audit.sql");
-    rows(connection, SQL, "audit", [], |cells| {
+    rows(connection, SQL, "audit", params![], |cells| {
         Ok(AuditRow {
             n: cells.count("n")?,
             entry: AuditEntry {
@@ -97,29 +99,33 @@ fn audit(connection: &Connection) -> Result<Vec<AuditRow>, StoreError> {
             hash: cells.bytes("hash")?,
         })
     })
+    .await
 }
 
-fn intent_by(connection: &Connection, by: &IntentBy) -> Result<Option<Intent>, StoreError> {
+async fn intent_by(
+    connection: &impl Database,
+    by: &IntentBy,
+) -> Result<Option<Intent>, StoreError> {
     match by {
-        IntentBy::Id(id) => intent(connection, id),
+        IntentBy::Id(id) => intent(connection, id).await,
         IntentBy::Approval(id) => {
-            let Some((of, approval)) = approval(connection, id.as_str())? else {
+            let Some((of, approval)) = approval(connection, id.as_str()).await? else {
                 return Ok(None);
             };
-            let intent = intent(connection, &of)?;
+            let intent = intent(connection, &of).await?;
             Ok(intent.map(|intent| Intent { approval: Some(approval), ..intent }))
         }
     }
 }
 
-fn intent(connection: &Connection, id: &IntentId) -> Result<Option<Intent>, StoreError> {
+async fn intent(connection: &impl Database, id: &IntentId) -> Result<Option<Intent>, StoreError> {
     const SQL: &str = include_str!("sql/intent.sql");
-    let found = row(connection, SQL, "intents", [id.as_str()], rows::intent)?;
+    let found = row(connection, SQL, "intents", params![id.as_str()], rows::intent).await?;
     let Some((mut intent, approval_id)) = found else {
         return Ok(None);
     };
     if let Some(approval_id) = approval_id {
-        let Some((_, approval)) = approval(connection, &approval_id)? else {
+        let Some((_, approval)) = approval(connection, &approval_id).await? else {
             return Err(StoreError::Corrupt(format!(
                 "table intents, row {id}, column approval_id; there is no such approval"
             )));
@@ -129,31 +135,31 @@ fn intent(connection: &Connection, id: &IntentId) -> Result<Option<Intent>, Stor
     Ok(Some(intent))
 }
 
-fn approval(
-    connection: &Connection,
+async fn approval(
+    connection: &impl Database,
     id: &str,
 ) -> Result<Option<(IntentId, gate_core::Approval)>, StoreError> {
     const SQL: &str = include_str!("sql/approval.sql");
-    row(connection, SQL, "approvals", [id], rows::approval)
+    row(connection, SQL, "approvals", params![id], rows::approval).await
 }
 
 /// The intents whose ids a statement answers with, in its order.
-fn intents(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
+async fn intents(
+    connection: &impl Database,
+    sql: &'static str,
+    params: impl AsRef<[Value<'_>]>,
 ) -> Result<Vec<Intent>, StoreError> {
-    let ids =
-        rows(connection, sql, "intents", params, |cells| cells.parsed("id", IntentId::parse))?;
+    let ids = rows(connection, sql, "intents", params, |cells| cells.parsed("id", IntentId::parse))
+        .await?;
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
-        found.extend(intent(connection, &id)?);
+        found.extend(intent(connection, &id).await?);
     }
     Ok(found)
 }
 
-fn prior(
-    connection: &Connection,
+async fn prior(
+    connection: &impl Database,
     agent: &AgentId,
     asked: &Prior,
 ) -> Result<Option<Intent>, StoreError> {
@@ -162,21 +168,21 @@ fn prior(
     const BY_PAYMENT_INTENT: &str = include_str!("sql/prior_by_payment_intent.sql");
     let agent = agent.as_str();
     let found = match asked {
-        Prior::Key(key) => intents(connection, BY_KEY, [agent, key.as_str()])?,
+        Prior::Key(key) => intents(connection, BY_KEY, params![agent, key.as_str()]).await?,
         Prior::Keyless { target, wanted, settled_since } => {
             let sql = match target {
                 Target::Charge(_) => BY_CHARGE,
                 Target::PaymentIntent(_) => BY_PAYMENT_INTENT,
             };
             let (wanted, since) = (minor(*wanted), settled_since.millis());
-            intents(connection, sql, params![agent, target.as_str(), wanted, since])?
+            intents(connection, sql, params![agent, target.as_str(), wanted, since]).await?
         }
     };
     Ok(found.into_iter().next())
 }
 
-fn refused(
-    connection: &Connection,
+async fn refused(
+    connection: &impl Database,
     agent: &AgentId,
     asked: &Refused,
 ) -> Result<Option<Intent>, StoreError> {
@@ -196,7 +202,8 @@ fn refused(
             asked.minor,
             asked.since.millis()
         ],
-    )?;
+    )
+    .await?;
     Ok(found.into_iter().next())
 }
 
@@ -208,7 +215,10 @@ const fn minor(wanted: Wanted) -> Option<i64> {
     }
 }
 
-fn listed(connection: &Connection, query: &IntentQuery) -> Result<Vec<Intent>, StoreError> {
+async fn listed(
+    connection: &impl Database,
+    query: &IntentQuery,
+) -> Result<Vec<Intent>, StoreError> {
     const ALL: &str = include_str!("sql/intents.sql");
     const BY_AGENT: &str = include_str!("sql/intents_by_agent.sql");
     const BY_KEY: &str = include_str!("sql/intents_by_key.sql");
@@ -219,17 +229,21 @@ fn listed(connection: &Connection, query: &IntentQuery) -> Result<Vec<Intent>, S
     let before = query.before.as_ref().map_or(AFTER_EVERY_INTENT, |id| id.as_str());
     let limit = query.limit;
     match (key, agent, state) {
-        (Some(key), ..) => intents(connection, BY_KEY, params![key, before, agent, state, limit]),
-        (None, Some(agent), _) => {
-            intents(connection, BY_AGENT, params![agent, before, state, limit])
+        (Some(key), ..) => {
+            intents(connection, BY_KEY, params![key, before, agent, state, limit]).await
         }
-        (None, None, Some(state)) => intents(connection, BY_STATE, params![state, before, limit]),
-        (None, None, None) => intents(connection, ALL, params![before, limit]),
+        (None, Some(agent), _) => {
+            intents(connection, BY_AGENT, params![agent, before, state, limit]).await
+        }
+        (None, None, Some(state)) => {
+            intents(connection, BY_STATE, params![state, before, limit]).await
+        }
+        (None, None, None) => intents(connection, ALL, params![before, limit]).await,
     }
 }
 
-fn work(
-    connection: &Connection,
+async fn work(
+    connection: &impl Database,
     now: Timestamp,
     due: &Due,
     limit: u16,
@@ -243,51 +257,59 @@ fn work(
     let unused_since = now.before(USABLE_AFTER_APPROVAL).millis();
     let now = now.millis();
     match due {
-        Due::Approved => intents(connection, APPROVED, params![now, unused_since, limit]),
-        Due::Attempt(id) => intents(connection, ATTEMPT, params![id.as_str(), limit]),
-        Due::Expired => intents(connection, EXPIRED, params![now, unused_since, limit]),
-        Due::Followed => intents(connection, FOLLOWED, params![now, limit]),
-        Due::One(id) => intents(connection, ONE, params![id.as_str(), now, limit]),
-        Due::Submitted => intents(connection, SUBMITTED, params![now, limit]),
+        Due::Approved => intents(connection, APPROVED, params![now, unused_since, limit]).await,
+        Due::Attempt(id) => intents(connection, ATTEMPT, params![id.as_str(), limit]).await,
+        Due::Expired => intents(connection, EXPIRED, params![now, unused_since, limit]).await,
+        Due::Followed => intents(connection, FOLLOWED, params![now, limit]).await,
+        Due::One(id) => intents(connection, ONE, params![id.as_str(), now, limit]).await,
+        Due::Submitted => intents(connection, SUBMITTED, params![now, limit]).await,
     }
 }
 
-fn agent_by(
-    connection: &Connection,
+async fn agent_by(
+    connection: &impl Database,
     by: &AgentBy,
     intent: Option<&Intent>,
 ) -> Result<Option<AgentRow>, StoreError> {
     const BY_KEY: &str = include_str!("sql/agent_by_key.sql");
     const BY_NAME: &str = include_str!("sql/agent_by_name.sql");
     let id = match by {
-        AgentBy::Key(hash) => row(connection, BY_KEY, "agent_keys", [&hash.0], |cells| {
-            cells.parsed("agent_id", AgentId::parse)
-        })?,
+        AgentBy::Key(hash) => {
+            row(connection, BY_KEY, "agent_keys", params![&hash.0], |cells| {
+                cells.parsed("agent_id", AgentId::parse)
+            })
+            .await?
+        }
         AgentBy::Name(name) => {
-            row(connection, BY_NAME, "agents", [name], |cells| cells.parsed("id", AgentId::parse))?
+            row(connection, BY_NAME, "agents", params![name], |cells| {
+                cells.parsed("id", AgentId::parse)
+            })
+            .await?
         }
         AgentBy::OfIntent => intent.map(|intent| intent.agent.clone()),
     };
     match id {
-        Some(id) => agent(connection, &id),
+        Some(id) => agent(connection, &id).await,
         None => Ok(None),
     }
 }
 
-fn agents(connection: &Connection) -> Result<Vec<AgentRow>, StoreError> {
+async fn agents(connection: &impl Database) -> Result<Vec<AgentRow>, StoreError> {
     const SQL: &str = include_str!("sql/agents.sql");
-    let ids = rows(connection, SQL, "agents", [], |cells| cells.parsed("id", AgentId::parse))?;
+    let ids =
+        rows(connection, SQL, "agents", params![], |cells| cells.parsed("id", AgentId::parse))
+            .await?;
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
-        found.extend(agent(connection, &id)?);
+        found.extend(agent(connection, &id).await?);
     }
     Ok(found)
 }
 
-fn agent(connection: &Connection, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
+async fn agent(connection: &impl Database, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
     const AGENT: &str = include_str!("sql/agent.sql");
     const KEYS: &str = include_str!("sql/agent_keys.sql");
-    let found = row(connection, AGENT, "agents", [id.as_str()], |cells| {
+    let found = row(connection, AGENT, "agents", params![id.as_str()], |cells| {
         Ok(AgentRow {
             id: cells.parsed("id", AgentId::parse)?,
             name: cells.parsed("name", AgentName::parse)?,
@@ -295,22 +317,24 @@ fn agent(connection: &Connection, id: &AgentId) -> Result<Option<AgentRow>, Stor
             revoked_at: cells.time_if("revoked_at")?,
             keys: Vec::new(),
         })
-    })?;
+    })
+    .await?;
     let Some(agent) = found else { return Ok(None) };
-    let keys = rows(connection, KEYS, "agent_keys", [id.as_str()], |cells| {
+    let keys = rows(connection, KEYS, "agent_keys", params![id.as_str()], |cells| {
         Ok(KeyRow {
             hash: KeyHash(cells.bytes("hash")?),
             hint: cells.owned("hint")?,
             created_at: cells.time("created_at")?,
             expires_at: cells.time_if("expires_at")?,
         })
-    })?;
+    })
+    .await?;
     Ok(Some(AgentRow { keys, ..agent }))
 }
 
-fn policy(connection: &Connection) -> Result<Option<PolicyRow>, StoreError> {
+async fn policy(connection: &impl Database) -> Result<Option<PolicyRow>, StoreError> {
     const SQL: &str = include_str!("sql/policy.sql");
-    row(connection, SQL, "policies", [], |cells| {
+    row(connection, SQL, "policies", params![], |cells| {
         Ok(PolicyRow {
             version: cells.count("version")?,
             text: cells.owned("text")?,
@@ -318,11 +342,12 @@ fn policy(connection: &Connection) -> Result<Option<PolicyRow>, StoreError> {
             created_at: cells.time("created_at")?,
         })
     })
+    .await
 }
 
-fn stops(connection: &Connection) -> Result<Vec<StopRow>, StoreError> {
+async fn stops(connection: &impl Database) -> Result<Vec<StopRow>, StoreError> {
     const SQL: &str = include_str!("sql/stops.sql");
-    rows(connection, SQL, "stops", [], |cells| {
+    rows(connection, SQL, "stops", params![], |cells| {
         Ok(StopRow {
             scope: cells.parsed("scope", Scope::parse)?,
             by: cells.owned("stopped_by")?,
@@ -330,16 +355,17 @@ fn stops(connection: &Connection) -> Result<Vec<StopRow>, StoreError> {
             at: cells.time("stopped_at")?,
         })
     })
+    .await
 }
 
-fn open_windows(
-    connection: &Connection,
+async fn open_windows(
+    connection: &impl Database,
     now: Timestamp,
     scope: &Scope,
 ) -> Result<Vec<Spent>, StoreError> {
     const SQL: &str = include_str!("sql/open_windows.sql");
     let params = params![scope.text(), now.millis()];
-    rows(connection, SQL, "windows", params, spent)
+    rows(connection, SQL, "windows", params, spent).await
 }
 
 fn spent(cells: &mut Cells<'_>) -> Result<Spent, StoreError> {
@@ -355,35 +381,39 @@ fn spend_window(cells: &mut Cells<'_>) -> Result<SpendWindow, StoreError> {
     })
 }
 
-fn books(connection: &Connection) -> Result<Books, StoreError> {
+async fn books(connection: &impl Database) -> Result<Books, StoreError> {
     const WINDOWS: &str = include_str!("sql/windows.sql");
     const RESERVATIONS: &str = include_str!("sql/reservations.sql");
     const KEY_HOLDERS: &str = include_str!("sql/key_holders.sql");
     // Sorted as the types are: a scope's text has another order than the scope.
-    let mut windows = rows(connection, WINDOWS, "windows", [], spent)?;
+    let mut windows = rows(connection, WINDOWS, "windows", params![], spent).await?;
     windows.sort_by(|a, b| a.window.cmp(&b.window));
-    let mut reservations = rows(connection, RESERVATIONS, "reservations", [], |cells| {
+    let mut reservations = rows(connection, RESERVATIONS, "reservations", params![], |cells| {
         Ok(Reservation {
             intent: cells.parsed("intent_id", IntentId::parse)?,
             window: spend_window(cells)?,
             usd: cells.dollars("usd_micros")?,
         })
-    })?;
+    })
+    .await?;
     reservations.sort_by(|a, b| (&a.intent, &a.window).cmp(&(&b.intent, &b.window)));
-    let key_holders =
-        rows(connection, KEY_HOLDERS, "intents", [], |cells| cells.parsed("id", IntentId::parse))?;
+    let key_holders = rows(connection, KEY_HOLDERS, "intents", params![], |cells| {
+        cells.parsed("id", IntentId::parse)
+    })
+    .await?;
     Ok(Books { windows, reservations, key_holders })
 }
 
-fn rates(connection: &Connection) -> Result<Option<RateTable>, StoreError> {
+async fn rates(connection: &impl Database) -> Result<Option<RateTable>, StoreError> {
     const SQL: &str = include_str!("sql/rates.sql");
-    let figures = rows(connection, SQL, "rates", [], |cells: &mut Cells<'_>| {
+    let figures = rows(connection, SQL, "rates", params![], |cells: &mut Cells<'_>| {
         Ok((
             cells.owned("date")?,
             cells.parsed("currency", Currency::parse)?,
             cells.parsed("units_per_eur", Decimal::from_str_exact)?,
         ))
-    })?;
+    })
+    .await?;
     let Some((date, ..)) = figures.first() else {
         return Ok(None);
     };
@@ -395,13 +425,14 @@ fn rates(connection: &Connection) -> Result<Option<RateTable>, StoreError> {
     })
 }
 
-fn users(connection: &Connection) -> Result<Vec<UserRow>, StoreError> {
+async fn users(connection: &impl Database) -> Result<Vec<UserRow>, StoreError> {
     const SQL: &str = include_str!("sql/users.sql");
-    rows(connection, SQL, "users", [], |cells| {
+    rows(connection, SQL, "users", params![], |cells| {
         Ok(UserRow {
             name: cells.parsed("name", gate_core::UserName::parse)?,
             roles: cells.parsed("roles", |text| serde_json::from_str(text))?,
             created_at: cells.time("created_at")?,
         })
     })
+    .await
 }

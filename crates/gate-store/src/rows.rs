@@ -1,5 +1,4 @@
-//! What a row holds, as types and back. A cell that is not what it should be is named by table, row
-//! and column; what stands in it is never shown.
+//! What a row holds, as types and back, for every database.
 
 use gate_core::{
     Approval, ApprovalState, Approver, Denier, Failure, FailureCode, FixedRequest, Intent,
@@ -7,206 +6,36 @@ use gate_core::{
     Wanted,
 };
 use gate_money::{Amount, Currency, Decimal, MicroUsd, Rate, RateFigures};
-use rusqlite::types::{FromSqlResult, Value, ValueRef};
-use rusqlite::{Connection, Params, Row};
 use serde::Serialize;
 
-use super::json::{ReasonRow, SeenRow, VoteRow, reasons, seen, votes};
+use crate::database::{Cells, Database, Value};
+use crate::json::{ReasonRow, SeenRow, VoteRow, reasons, seen, votes};
 use crate::port::StoreError;
 
-/// Runs a statement of the cache and maps its rows.
-pub(super) fn rows<T>(
-    connection: &Connection,
-    sql: &str,
+/// The rows that a statement answers with, each mapped.
+pub(crate) async fn rows<'p, T: Send>(
+    database: &impl Database,
+    sql: &'static str,
     table: &'static str,
-    params: impl Params,
-    map: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    params: impl AsRef<[Value<'p>]>,
+    map: impl Fn(&mut Cells<'_>) -> Result<T, StoreError> + Send,
 ) -> Result<Vec<T>, StoreError> {
-    let mut statement = connection.prepare_cached(sql).map_err(fault)?;
-    let mut rows = statement.query(params).map_err(fault)?;
-    let mut mapped = Vec::new();
-    while let Some(row) = rows.next().map_err(fault)? {
-        mapped.push(map(&mut Cells::new(row, table))?);
-    }
-    Ok(mapped)
+    database.rows(sql, table, params.as_ref(), map).await
 }
 
 /// The only row of a statement, if there is one.
-pub(super) fn row<T>(
-    connection: &Connection,
-    sql: &str,
+pub(crate) async fn row<'p, T: Send>(
+    database: &impl Database,
+    sql: &'static str,
     table: &'static str,
-    params: impl Params,
-    map: impl Fn(&mut Cells<'_>) -> Result<T, StoreError>,
+    params: impl AsRef<[Value<'p>]>,
+    map: impl Fn(&mut Cells<'_>) -> Result<T, StoreError> + Send,
 ) -> Result<Option<T>, StoreError> {
-    Ok(rows(connection, sql, table, params, map)?.pop())
-}
-
-/// What an error of SQLite's means. Its texts name tables and columns, and hold no values.
-pub(super) fn fault(error: rusqlite::Error) -> StoreError {
-    use rusqlite::ErrorCode as Code;
-    let advice = match error.sqlite_error_code() {
-        Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
-            return StoreError::Corrupt(format!(
-                "{error}; stop the program, keep a copy of the file, and restore a backup"
-            ));
-        }
-        Some(Code::DiskFull) => {
-            return StoreError::Full(format!("{error}; make room on its disk"));
-        }
-        Some(Code::DatabaseBusy | Code::DatabaseLocked) => "another process writes; ask again",
-        Some(Code::CannotOpen | Code::ReadOnly | Code::PermissionDenied) => {
-            "see that this user may write the file and its directory"
-        }
-        Some(Code::SystemIoFailure) => "see that its disk is there and healthy",
-        _ => "restart the process if it stays like this",
-    };
-    StoreError::Unavailable(format!("{error}; {advice}"))
-}
-
-/// The cells of a row, taken from left to right, each by the name that its column must have.
-pub(super) struct Cells<'a> {
-    row: &'a Row<'a>,
-    table: &'static str,
-    next: usize,
-}
-
-impl<'a> Cells<'a> {
-    const fn new(row: &'a Row<'a>, table: &'static str) -> Self {
-        Self { row, table, next: 0 }
-    }
-
-    /// That `column` cannot be read.
-    pub(super) fn corrupt(&self, column: &str) -> StoreError {
-        let id = match self.row.get_ref(0) {
-            Ok(ValueRef::Text(id)) => String::from_utf8_lossy(id).into_owned(),
-            Ok(ValueRef::Integer(id)) => id.to_string(),
-            Ok(ValueRef::Null | ValueRef::Real(_) | ValueRef::Blob(_)) | Err(_) => "?".to_owned(),
-        };
-        let table = self.table;
-        StoreError::Corrupt(format!(
-            "table {table}, row {id}, column {column}; stop the program, and restore the last good \
-             backup or start the version that wrote it"
-        ))
-    }
-
-    fn cell<T>(
-        &mut self,
-        column: &'static str,
-        read: impl Fn(ValueRef<'a>) -> FromSqlResult<T>,
-    ) -> Result<T, StoreError> {
-        debug_assert_eq!(
-            self.row.as_ref().column_name(self.next).ok(),
-            Some(column),
-            "the statement's columns are in another order"
-        );
-        let cell = self.row.get_ref(self.next).map_err(fault)?;
-        self.next = self.next.saturating_add(1);
-        read(cell).map_err(|_| self.corrupt(column))
-    }
-
-    pub(super) fn text(&mut self, column: &'static str) -> Result<&'a str, StoreError> {
-        self.cell(column, |cell| cell.as_str())
-    }
-
-    pub(super) fn text_if(&mut self, column: &'static str) -> Result<Option<&'a str>, StoreError> {
-        self.cell(column, |cell| cell.as_str_or_null())
-    }
-
-    pub(super) fn owned(&mut self, column: &'static str) -> Result<String, StoreError> {
-        self.text(column).map(str::to_owned)
-    }
-
-    pub(super) fn owned_if(&mut self, column: &'static str) -> Result<Option<String>, StoreError> {
-        Ok(self.text_if(column)?.map(str::to_owned))
-    }
-
-    pub(super) fn integer(&mut self, column: &'static str) -> Result<i64, StoreError> {
-        self.cell(column, |cell| cell.as_i64())
-    }
-
-    pub(super) fn integer_if(&mut self, column: &'static str) -> Result<Option<i64>, StoreError> {
-        self.cell(column, |cell| cell.as_i64_or_null())
-    }
-
-    pub(super) fn count(&mut self, column: &'static str) -> Result<u64, StoreError> {
-        let integer = self.integer(column)?;
-        u64::try_from(integer).map_err(|_| self.corrupt(column))
-    }
-
-    pub(super) fn flag(&mut self, column: &'static str) -> Result<bool, StoreError> {
-        self.integer(column).map(|flag| flag != 0)
-    }
-
-    pub(super) fn time(&mut self, column: &'static str) -> Result<Timestamp, StoreError> {
-        self.integer(column).map(Timestamp::from_millis)
-    }
-
-    pub(super) fn time_if(
-        &mut self,
-        column: &'static str,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.integer_if(column)?.map(Timestamp::from_millis))
-    }
-
-    pub(super) fn dollars(&mut self, column: &'static str) -> Result<MicroUsd, StoreError> {
-        let micros = self.integer(column)?;
-        MicroUsd::new(micros).map_err(|_| self.corrupt(column))
-    }
-
-    pub(super) fn bytes<const N: usize>(
-        &mut self,
-        column: &'static str,
-    ) -> Result<[u8; N], StoreError> {
-        let bytes = self.cell(column, |cell| cell.as_blob())?;
-        bytes.try_into().map_err(|_| self.corrupt(column))
-    }
-
-    /// A text that `parse` understands.
-    pub(super) fn parsed<T, P: IntoOption<T>>(
-        &mut self,
-        column: &'static str,
-        parse: impl Fn(&str) -> P,
-    ) -> Result<T, StoreError> {
-        let text = self.text(column)?;
-        parse(text).into_option().ok_or_else(|| self.corrupt(column))
-    }
-
-    /// Nothing, or a text that `parse` understands.
-    pub(super) fn parsed_if<T, P: IntoOption<T>>(
-        &mut self,
-        column: &'static str,
-        parse: impl Fn(&str) -> P,
-    ) -> Result<Option<T>, StoreError> {
-        let Some(text) = self.text_if(column)? else {
-            return Ok(None);
-        };
-        match parse(text).into_option() {
-            Some(value) => Ok(Some(value)),
-            None => Err(self.corrupt(column)),
-        }
-    }
-}
-
-/// What a parser answers with: `Some` or `Ok`, or nothing that could be said without the text.
-pub(super) trait IntoOption<T> {
-    fn into_option(self) -> Option<T>;
-}
-
-impl<T> IntoOption<T> for Option<T> {
-    fn into_option(self) -> Self {
-        self
-    }
-}
-
-impl<T, E> IntoOption<T> for Result<T, E> {
-    fn into_option(self) -> Option<T> {
-        self.ok()
-    }
+    Ok(rows(database, sql, table, params, map).await?.pop())
 }
 
 /// The intent in a row of `intent.sql`, and the id of its approval, which lies in another table.
-pub(super) fn intent(cells: &mut Cells<'_>) -> Result<(Intent, Option<String>), StoreError> {
+pub(crate) fn intent(cells: &mut Cells<'_>) -> Result<(Intent, Option<String>), StoreError> {
     let id = cells.parsed("id", IntentId::parse)?;
     let agent = cells.parsed("agent_id", gate_core::AgentId::parse)?;
     let agent_name = cells.parsed("agent_name", gate_core::AgentName::parse)?;
@@ -270,7 +99,7 @@ pub(super) fn intent(cells: &mut Cells<'_>) -> Result<(Intent, Option<String>), 
 
 /// The parameters of `insert_intent.sql`, and all but the last of `update_intent.sql`. What never
 /// changes comes last.
-pub(super) fn intent_values(intent: &Intent) -> Result<Vec<Value>, StoreError> {
+pub(crate) fn intent_values(intent: &Intent) -> Result<Vec<Value<'_>>, StoreError> {
     let figures = intent.worth.as_ref().map(|worth| worth.rate.figures());
     let (kind, units_per_eur, usd_per_eur, usd_per_unit) = match figures {
         None => (None, None, None, None),
@@ -345,7 +174,7 @@ pub(super) fn intent_values(intent: &Intent) -> Result<Vec<Value>, StoreError> {
 }
 
 /// The approval in a row of `approval.sql`, and the intent it belongs to.
-pub(super) fn approval(cells: &mut Cells<'_>) -> Result<(IntentId, Approval), StoreError> {
+pub(crate) fn approval(cells: &mut Cells<'_>) -> Result<(IntentId, Approval), StoreError> {
     let id = cells.parsed("id", gate_core::ApprovalId::parse)?;
     let intent = cells.parsed("intent_id", IntentId::parse)?;
     let approval = Approval {
@@ -365,10 +194,10 @@ pub(super) fn approval(cells: &mut Cells<'_>) -> Result<(IntentId, Approval), St
 }
 
 /// The parameters of `put_approval.sql`.
-pub(super) fn approval_values(
-    intent: &IntentId,
-    approval: &Approval,
-) -> Result<Vec<Value>, StoreError> {
+pub(crate) fn approval_values<'a>(
+    intent: &'a IntentId,
+    approval: &'a Approval,
+) -> Result<Vec<Value<'a>>, StoreError> {
     Ok(vec![
         text(approval.id.as_str()),
         text(intent.as_str()),
@@ -385,25 +214,25 @@ pub(super) fn approval_values(
     ])
 }
 
-/// A number as SQLite keeps it.
-pub(super) fn integer(number: u64) -> Result<Value, StoreError> {
+/// A number as databases keep it.
+pub(crate) fn integer(number: u64) -> Result<Value<'static>, StoreError> {
     i64::try_from(number)
         .map(Value::from)
         .map_err(|_| StoreError::Conflict(format!("{number} is more than the store can count")))
 }
 
-pub(super) fn json(value: &impl Serialize) -> Result<Value, StoreError> {
+pub(crate) fn json(value: &impl Serialize) -> Result<Value<'static>, StoreError> {
     serde_json::to_string(value)
         .map(Value::from)
         .map_err(|error| StoreError::Conflict(format!("a value cannot be written: {error}")))
 }
 
-fn text(text: &str) -> Value {
-    Value::from(text.to_owned())
+fn text(text: &str) -> Value<'_> {
+    Value::from(text)
 }
 
-fn text_if(text: Option<&str>) -> Value {
-    Value::from(text.map(str::to_owned))
+fn text_if(text: Option<&str>) -> Value<'_> {
+    Value::from(text)
 }
 
 fn amount(cells: &mut Cells<'_>) -> Result<Amount, StoreError> {
@@ -419,7 +248,7 @@ fn valuation(cells: &mut Cells<'_>, currency: Currency) -> Result<Option<Valuati
     let usd_per_eur = cells.parsed_if("rate_usd_per_eur", Decimal::from_str_exact)?;
     let usd_per_unit = cells.parsed_if("rate_usd_per_unit", Decimal::from_str_exact)?;
     let date = cells.owned_if("rate_date")?;
-    let figures = match (kind, units_per_eur, usd_per_eur, usd_per_unit) {
+    let figures = match (kind.as_deref(), units_per_eur, usd_per_eur, usd_per_unit) {
         (None, None, None, None) => return Ok(None),
         (Some("feed"), Some(units_per_eur), Some(usd_per_eur), None) => {
             RateFigures::Feed { units_per_eur, usd_per_eur }
@@ -441,7 +270,7 @@ fn refund(cells: &mut Cells<'_>) -> Result<Option<Refund>, StoreError> {
     match (id, status) {
         (None, None) => Ok(None),
         (Some(id), Some(status)) => {
-            Ok(Some(Refund { id, status: RefundStatus::from_stripe(status), intent }))
+            Ok(Some(Refund { id, status: RefundStatus::from_stripe(&status), intent }))
         }
         (Some(_), None) | (None, Some(_)) => Err(cells.corrupt("refund_status")),
     }

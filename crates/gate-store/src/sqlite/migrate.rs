@@ -1,65 +1,24 @@
-//! Brings a database to this program's schema: numbered steps that only add, each applied once and
-//! never edited afterwards, all in one transaction.
+//! Brings the schema of a file up to this program's.
 
 use std::path::Path;
 
-use ring::digest::{SHA256, digest};
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior};
 
-use super::rows::{fault, rows};
+use super::connection::fault;
+use crate::database::at_once;
+use crate::migrations;
 use crate::port::StoreError;
 
-/// Every step, in order; the first is number 1.
-const STEPS: [&str; 1] = [include_str!("migrations/0001_begin.sql")];
-
-/// Applies what is missing; nothing, when nothing is. `path` is only for messages.
+/// Applies what is missing, inside SQLite's write lock. `path` is only for messages.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] when a step was applied with other content than this program has;
-/// [`StoreError::Unavailable`] when a newer program made the schema, or it cannot be applied.
-/// Nothing was changed in any case.
+/// As [`migrations::migrate`]; nothing was changed in any case.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    const TABLE: &str = include_str!("sql/migrations_table.sql");
-    const APPLIED: &str = include_str!("sql/migrations.sql");
-    const APPLY: &str = include_str!("sql/insert_migration.sql");
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
-    transaction.execute_batch(TABLE).map_err(fault)?;
-    let applied = rows(&transaction, APPLIED, "migrations", [], |cells| {
-        Ok((cells.integer("number")?, cells.owned("checksum")?))
-    })?;
-    let mut applied = applied.into_iter();
-    for (number, step) in (1_i64..).zip(STEPS) {
-        let checksum = checksum(step);
-        match applied.next() {
-            None => {
-                transaction.execute_batch(step).map_err(fault)?;
-                transaction.execute(APPLY, params![number, checksum]).map_err(fault)?;
-            }
-            Some(same) if same == (number, checksum) => {}
-            Some(_) => {
-                return Err(StoreError::Corrupt(format!(
-                    "{}: migration {number} was applied with other content than this program has; \
-                     start the version that made the file, or restore a backup",
-                    path.display()
-                )));
-            }
-        }
-    }
-    if let Some((number, _)) = applied.next() {
-        return Err(StoreError::Unavailable(format!(
-            "{}: its schema is of a newer version (migration {number}) than this program knows; \
-             start the newer version, or restore a backup from before it",
-            path.display()
-        )));
-    }
+    at_once(migrations::migrate(&*transaction, &path.display().to_string()))?;
     transaction.commit().map_err(fault)
-}
-
-fn checksum(step: &str) -> String {
-    let digest = digest(&SHA256, step.as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -90,7 +49,7 @@ mod tests {
     #[test]
     fn all_migrations_together_are_the_schema() {
         let whole = Connection::open_in_memory().unwrap();
-        whole.execute_batch(include_str!("schema.sql")).unwrap();
+        whole.execute_batch(include_str!("../schema.sql")).unwrap();
         assert_eq!(objects(&migrated()), objects(&whole));
     }
 
@@ -103,8 +62,7 @@ mod tests {
                 "another step under its number",
                 "UPDATE migrations SET checksum = 'x' WHERE number = 1",
                 "the store holds something unreadable: gate.db: migration 1 was applied with other \
-                 content than this program has; start the version that made the file, or restore a \
-                 backup",
+                 content than this program has; start the version that made it, or restore a backup",
             ),
             (
                 "a step that this program lacks",

@@ -1,0 +1,58 @@
+//! Brings a database to this program's schema: numbered steps that only add, each applied once and
+//! never edited afterwards, all in one transaction. A step is written once, in SQLite's words, and
+//! each database says how it puts them ([`Database::dialect`]).
+
+use ring::digest::{SHA256, digest};
+
+use crate::database::{Database, params};
+use crate::port::StoreError;
+use crate::rows::rows;
+
+/// Every step, in order; the first is number 1.
+const STEPS: [&str; 1] = [include_str!("migrations/0001_begin.sql")];
+
+/// Applies what is missing; nothing, when nothing is. Whoever calls has begun a transaction in which
+/// nobody else migrates, and commits it when this succeeds. `place` is only for messages.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] when a step was applied with other content than this program has;
+/// [`StoreError::Unavailable`] when a newer program made the schema, or it cannot be applied.
+pub(crate) async fn migrate<D: Database>(database: &D, place: &str) -> Result<(), StoreError> {
+    const TABLE: &str = include_str!("sql/migrations_table.sql");
+    const APPLIED: &str = include_str!("sql/migrations.sql");
+    const APPLY: &str = include_str!("sql/insert_migration.sql");
+    database.define(TABLE).await?;
+    let applied = rows(database, APPLIED, "migrations", params![], |cells| {
+        Ok((cells.integer("number")?, cells.owned("checksum")?))
+    });
+    let mut applied = applied.await?.into_iter();
+    for (number, step) in (1_i64..).zip(STEPS) {
+        let checksum = checksum(&D::dialect(step));
+        match applied.next() {
+            None => {
+                database.define(step).await?;
+                database.run("a migration", APPLY, &params![number, &checksum]).await?;
+            }
+            Some(same) if same == (number, checksum) => {}
+            Some(_) => {
+                return Err(StoreError::Corrupt(format!(
+                    "{place}: migration {number} was applied with other content than this program \
+                     has; start the version that made it, or restore a backup"
+                )));
+            }
+        }
+    }
+    match applied.next() {
+        None => Ok(()),
+        Some((number, _)) => Err(StoreError::Unavailable(format!(
+            "{place}: its schema is of a newer version (migration {number}) than this program \
+             knows; start the newer version, or restore a backup from before it"
+        ))),
+    }
+}
+
+fn checksum(step: &str) -> String {
+    let digest = digest(&SHA256, step.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
