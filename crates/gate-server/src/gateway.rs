@@ -87,6 +87,8 @@ pub struct Gateway {
     sweeper: Sweeper,
     reconcile_interval: Duration,
     money_work: TaskTracker,
+    /// When nothing is to be tried again.
+    ending: CancellationToken,
 }
 
 impl Gateway {
@@ -141,6 +143,7 @@ impl Gateway {
             settings,
         ));
         let money_work = TaskTracker::new();
+        let ending = CancellationToken::new();
         let webhooks = Arc::new(Webhooks {
             account,
             authority: Arc::clone(&authority),
@@ -149,6 +152,7 @@ impl Gateway {
             refunds: Arc::clone(&refunds),
             secrets: parts.webhook_keys,
             tasks: money_work.clone(),
+            ending: ending.clone(),
             places: Places::default(),
         });
         let inner: Arc<dyn Actions> = Arc::<Refunds>::clone(&refunds);
@@ -166,6 +170,7 @@ impl Gateway {
             store,
             reconcile_interval: parts.reconcile_interval,
             money_work,
+            ending,
         }
     }
 
@@ -189,6 +194,7 @@ impl Gateway {
     /// Takes no new refunds, and waits for those under way.
     pub async fn finish_money_work(&self) {
         self.money_work.close();
+        self.ending.cancel();
         self.money_work.wait().await;
     }
 
