@@ -23,6 +23,7 @@ pub use error::ConnectorError;
 pub use views::{
     BalanceView, CustomerRow, CustomerView, CustomersView, DisputeRow, DisputeView, DisputesView,
     MoneyView, More, PaymentRow, PaymentView, PaymentsView, RESULT_CHARS_MAX, Stopped, fitting,
+    overflows,
 };
 
 /// Most pages of disputes that one call reads.

@@ -132,11 +132,15 @@ impl StripeClient {
         }
     }
 
-    fn key(&self) -> Result<StripeKey, ReadError> {
+    pub(crate) fn key(&self) -> Result<StripeKey, ReadError> {
         self.keys.key().ok_or(ReadError::KeyMissing)
     }
 
-    fn channel_of(&self, key: &StripeKey) -> Channel {
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.clock.as_ref()
+    }
+
+    pub(crate) fn channel_of(&self, key: &StripeKey) -> Channel {
         Channel {
             account: self.config.account.clone(),
             livemode: key.livemode(),
@@ -152,6 +156,17 @@ impl StripeClient {
         resource: Resource,
         by: Deadline,
     ) -> Result<T, ReadError> {
+        read(self.fetch(key, path, query, by).await, resource, &self.channel_of(key))
+    }
+
+    /// One attempt at a read, and whatever answer came.
+    pub(crate) async fn fetch(
+        &self,
+        key: &StripeKey,
+        path: &str,
+        query: &[(&str, &str)],
+        by: Deadline,
+    ) -> Result<Response, TransportError> {
         let mut path_and_query = path.to_owned();
         if !query.is_empty() {
             let query = Serializer::new(String::new()).extend_pairs(query).finish();
@@ -166,8 +181,7 @@ impl StripeClient {
             idempotency_key: None,
             form: None,
         };
-        let answer = self.send(key, call, by).await;
-        read(answer, resource, &self.channel_of(key))
+        self.send(key, call, by).await
     }
 
     /// The one place where a request is put together.

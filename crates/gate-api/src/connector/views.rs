@@ -37,6 +37,12 @@ pub fn fitting<T: Serialize>(rows: &[T], chars_max: usize) -> usize {
     fits.count().max(1).min(rows.len())
 }
 
+/// Whether there are more rows than an answer holds, so that reading on is for nothing.
+#[must_use]
+pub fn overflows<T: Serialize>(rows: &[T]) -> bool {
+    fitting(rows, ROWS_CHARS_MAX) < rows.len()
+}
+
 /// What follows the rows that were read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct More {
