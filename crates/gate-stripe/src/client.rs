@@ -12,6 +12,7 @@ use gate_core::{
 use gate_http::{HeaderText, Method, Request, Response, Transport, TransportError};
 use serde::de::DeserializeOwned;
 
+use crate::guard::CALLS_PER_MINUTE;
 use crate::key::{KeySource, StripeKey};
 use crate::permissions::Resource;
 use crate::problem::request_id;
@@ -41,11 +42,19 @@ pub struct StripeConfig {
     pub version: String,
     /// The connected account that is read and refunded on, where there is one.
     pub account: Option<AccountId>,
+    /// Most calls that [`StripeReads`](crate::StripeReads) makes in any 60 s, at least 1; more than
+    /// ten in a second it never makes. Refunds are not counted.
+    pub reads_per_minute: u32,
 }
 
 impl Default for StripeConfig {
     fn default() -> Self {
-        Self { api_base: API_BASE.to_owned(), version: STRIPE_VERSION.to_owned(), account: None }
+        Self {
+            api_base: API_BASE.to_owned(),
+            version: STRIPE_VERSION.to_owned(),
+            account: None,
+            reads_per_minute: CALLS_PER_MINUTE,
+        }
     }
 }
 
@@ -138,6 +147,10 @@ impl StripeClient {
 
     pub(crate) fn clock(&self) -> &dyn Clock {
         self.clock.as_ref()
+    }
+
+    pub(crate) const fn reads_per_minute(&self) -> u32 {
+        self.config.reads_per_minute
     }
 
     pub(crate) fn channel_of(&self, key: &StripeKey) -> Channel {

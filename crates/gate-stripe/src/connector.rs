@@ -45,10 +45,11 @@ struct Found {
 }
 
 impl StripeReads {
-    /// Reads through `client`, with at most `calls_per_minute` calls in any 60 s.
+    /// Reads through `client`. There should be one for each client: it holds the guard.
     #[must_use]
-    pub fn new(client: Arc<StripeClient>, calls_per_minute: u32) -> Self {
-        Self { client, guard: Guard::new(calls_per_minute) }
+    pub fn new(client: Arc<StripeClient>) -> Self {
+        let guard = Guard::new(client.reads_per_minute());
+        Self { client, guard }
     }
 
     /// The key, and the cursors of the question that `arguments` are.

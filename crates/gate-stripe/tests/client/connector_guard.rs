@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gate_api::connector::{Connector, ConnectorError};
 use gate_core::{Clock, Processor, State};
-use gate_stripe::{CALLS_PER_MINUTE, StripeReads};
+use gate_stripe::StripeReads;
 use serde_json::json;
 
 use crate::authority;
@@ -124,7 +124,7 @@ async fn a_429_pauses_reads_until_it_is_over() {
 async fn stripe_says_how_long_to_wait() {
     let told = Told::answering(vec![raw(429, &[("Retry-After", "7")], b"{}")]);
     let client = Arc::new(client(told, Key::of(Some(TEST_KEY)), None));
-    let reads = StripeReads::new(client, CALLS_PER_MINUTE);
+    let reads = StripeReads::new(client);
     assert_eq!(reads.balance(BY).await, Err(ConnectorError::Unavailable));
     let paused = ConnectorError::Paused { after: Duration::from_secs(7) };
     assert_eq!(reads.balance(BY).await, Err(paused));

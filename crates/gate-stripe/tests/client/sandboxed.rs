@@ -10,7 +10,7 @@ use gate_api::connector::{
 use gate_core::{AccountId, Clock, Deadline};
 use gate_http::{Method, Request, Response, Transport, TransportError};
 use gate_sandbox::{Delivery, Sandbox};
-use gate_stripe::{CALLS_PER_MINUTE, StripeClient, StripeConfig, StripeReads};
+use gate_stripe::{StripeClient, StripeConfig, StripeReads};
 use serde_json::{Value, json};
 
 use crate::world::{JumpClock, Key};
@@ -87,7 +87,7 @@ impl Bench {
             config,
             Key::of(Some(key)),
         ));
-        let reads = StripeReads::new(Arc::clone(&client), CALLS_PER_MINUTE);
+        let reads = StripeReads::new(Arc::clone(&client));
         Self { stripe, clock, client, reads }
     }
 
