@@ -80,3 +80,48 @@ pub trait Connector: Send + Sync {
         by: Deadline,
     ) -> Result<PaymentsView, ConnectorError>;
 }
+
+#[cfg(test)]
+mod tests {
+    use schemars::{JsonSchema, schema_for};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn schema<T: JsonSchema>() -> Value {
+        serde_json::to_value(schema_for!(T)).unwrap()
+    }
+
+    /// Hosts refuse a root that is no object, and some refuse types that are lists.
+    fn check(name: &str, schema: &Value) {
+        assert_eq!(schema["type"], "object", "{name}");
+        let text = schema.to_string();
+        assert!(!text.contains(r#""type":["#) && !text.contains("null"), "{name}: {text}");
+    }
+
+    #[test]
+    fn schemas_suit_every_host() {
+        let requests = [
+            ("balance", schema::<BalanceRequest>()),
+            ("customers", schema::<CustomersRequest>()),
+            ("disputes", schema::<DisputesRequest>()),
+            ("payments", schema::<PaymentsRequest>()),
+        ];
+        let answers = [
+            ("balance", schema::<BalanceView>()),
+            ("customers", schema::<CustomersView>()),
+            ("disputes", schema::<DisputesView>()),
+            ("payments", schema::<PaymentsView>()),
+        ];
+        for (name, schema) in &requests {
+            check(name, schema);
+            assert_eq!(schema["additionalProperties"], false, "{name}");
+        }
+        for (name, schema) in &answers {
+            check(name, schema);
+        }
+        let all = requests.iter().chain(&answers).map(|(_, schema)| schema.to_string().len());
+        let bytes: usize = all.sum();
+        assert!(bytes < 9_000, "all tools together may take 20 KB, these take {bytes}");
+    }
+}

@@ -7,6 +7,7 @@ mod search;
 mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_api::connector::{
@@ -15,11 +16,12 @@ use gate_api::connector::{
     Stopped, overflows,
 };
 use gate_core::{Deadline, ReadError};
+use gate_http::Response;
 use serde::de::DeserializeOwned;
 
 use crate::client::StripeClient;
 use crate::cursor::Cursors;
-use crate::guard::{Ended, Guard, Pass, Refused};
+use crate::guard::{Ended, Guard, Pass, Refused, patience};
 use crate::key::StripeKey;
 use crate::permissions::Resource;
 use crate::problem::Problem;
@@ -73,14 +75,14 @@ impl StripeReads {
     ) -> Result<T, ConnectorError> {
         let pass = self.pass(key, by).await?;
         let answer = self.client.fetch(key, path, query, by).await;
-        let patience = answer.as_ref().ok().and_then(patience);
+        let now = self.client.clock().uptime();
+        if let Some(after) = answer.as_ref().ok().and_then(patience_asked) {
+            pass.end(Ended::Patience { after }, now);
+            return Err(ConnectorError::Paused { after });
+        }
         let found = read(answer, resource, &self.client.channel_of(key));
-        let ended = match (patience, &found) {
-            (Some(ended), _) => ended,
-            (None, Err(ReadError::Unavailable { .. } | ReadError::Unreadable)) => Ended::Failed,
-            (None, Ok(_) | Err(_)) => Ended::Answered,
-        };
-        pass.end(ended, self.client.clock().uptime());
+        let failed = matches!(found, Err(ReadError::Unavailable { .. } | ReadError::Unreadable));
+        pass.end(if failed { Ended::Failed } else { Ended::Answered }, now);
         Ok(found?)
     }
 
@@ -254,12 +256,12 @@ fn is_open(status: &str) -> bool {
     !matches!(status, "lost" | "prevented" | "warning_closed" | "won")
 }
 
-/// What Stripe asks for, when it asks for patience.
-fn patience(response: &gate_http::Response) -> Option<Ended> {
+/// How long Stripe is to be left alone, when it asks for that.
+fn patience_asked(response: &Response) -> Option<Duration> {
     if response.status == 200 {
         return None;
     }
     let problem = Problem::of(response);
     let asked = problem.status == 429 || problem.is_about_load();
-    asked.then_some(Ended::Patience { after: problem.after })
+    asked.then(|| patience(problem.after))
 }

@@ -69,8 +69,13 @@ pub(crate) enum Ended {
     Answered,
     /// Stripe failed, or could not be reached.
     Failed,
-    /// Stripe asks for patience, and perhaps says how much.
-    Patience { after: Option<Duration> },
+    /// Stripe asks for patience; see [`patience`].
+    Patience { after: Duration },
+}
+
+/// How long reads are paused when Stripe asks for patience and perhaps says for how long.
+pub(crate) fn patience(asked: Option<Duration>) -> Duration {
+    asked.unwrap_or(PAUSE).min(PATIENCE_MAX)
 }
 
 /// One call that was let through. Dropped without an end, it was given up and says nothing.
@@ -153,7 +158,7 @@ impl State {
                 }
                 PAUSE
             }
-            Ended::Patience { after } => after.unwrap_or(PAUSE).min(PATIENCE_MAX),
+            Ended::Patience { after } => after,
         };
         let until = now.saturating_add(pause);
         self.paused_until = Some(self.paused_until.map_or(until, |before| before.max(until)));

@@ -32,9 +32,10 @@ fn play(calls_per_minute: u32, script: &[&str]) {
         let ended = |how: &str| match how.split_once(':') {
             None if how == "ok" => Ended::Answered,
             None if how == "fail" => Ended::Failed,
-            None if how == "wait" => Ended::Patience { after: None },
+            None if how == "wait" => Ended::Patience { after: patience(None) },
             Some(("wait", secs)) => {
-                Ended::Patience { after: Some(Duration::from_secs(secs.parse().unwrap())) }
+                let asked = Duration::from_secs(secs.parse().unwrap());
+                Ended::Patience { after: patience(Some(asked)) }
             }
             _ => panic!("{how}"),
         };
@@ -226,7 +227,7 @@ proptest! {
                     let_through.push(now);
                     match how {
                         0 => pass.end(Ended::Failed, now),
-                        1 => pass.end(Ended::Patience { after: Some(SECOND) }, now),
+                        1 => pass.end(Ended::Patience { after: SECOND }, now),
                         2 => drop(pass),
                         _ => pass.end(Ended::Answered, now),
                     }
