@@ -130,6 +130,7 @@ struct SettingsOrder {
     over_refund_code: Option<bool>,
     #[serde(default, deserialize_with = "named")]
     new_refunds: Option<Option<Turn>>,
+    rate_limits: Option<bool>,
 }
 
 /// `POST /_sandbox/webhook`: where deliveries go, or nowhere when `url` is null.
@@ -280,15 +281,18 @@ impl Sandbox {
     }
 
     fn set(&mut self, request: &Request) -> Result<String, Refusal> {
-        let SettingsOrder { over_refund_code, new_refunds } = read(request)?;
-        if over_refund_code.is_none() && new_refunds.is_none() {
-            return Err((400, "name `overRefundCode` or `newRefunds`".to_owned()));
+        let SettingsOrder { over_refund_code, new_refunds, rate_limits } = read(request)?;
+        if over_refund_code.is_none() && new_refunds.is_none() && rate_limits.is_none() {
+            return Err((400, "name `overRefundCode`, `newRefunds` or `rateLimits`".to_owned()));
         }
         if let Some(code) = over_refund_code {
             self.settings.over_refund_code = code;
         }
         if let Some(turn) = new_refunds {
             self.settings.new_refunds = turn;
+        }
+        if let Some(hold) = rate_limits {
+            self.settings.rate_limits = hold;
         }
         Ok(json!(self.settings).to_string())
     }

@@ -42,6 +42,7 @@ mod ids;
 mod intents;
 mod keys;
 mod list;
+mod rates;
 mod refunds;
 mod route;
 mod search;

@@ -4,7 +4,7 @@
 use form_urlencoded::Serializer;
 use gate_api::connector::{Connector, ConnectorError, RESULT_CHARS_MAX, parse_disputes};
 use gate_core::AccountId;
-use gate_stripe::Resource;
+use gate_stripe::{Resource, StripeConfig};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -225,7 +225,8 @@ async fn a_cursor_is_for_one_question() {
     let account = AccountId::parse("acct_1").unwrap();
     let others = [("rk_test_bench", Some(account)), ("rk_live_bench", None)];
     for (key, account) in others {
-        let other = Bench::on(std::sync::Arc::clone(&bench.stripe), key, account);
+        let config = StripeConfig { account, ..StripeConfig::default() };
+        let other = Bench::on(std::sync::Arc::clone(&bench.stripe), key, config);
         assert_eq!(other.payments(&ask).await, refused, "{key}");
     }
     // A row that is gone, or was never there, is a cursor that no longer goes.

@@ -56,6 +56,31 @@ async fn five_hundred_reads_do_not_starve_a_refund() {
     assert_eq!(bench.clock.uptime(), Duration::from_secs(60));
 }
 
+/// As many reads as are let through, however patiently everybody waits, stay below the limits that
+/// Stripe publishes, with room for refunds.
+#[tokio::test]
+async fn stripes_own_limits_are_never_reached() {
+    let bench = Bench::with_limit(600);
+    refundable(&bench);
+    bench.order("seed", &json!({"payments": 50, "customers": 50}));
+    bench.order("settings", &json!({"rateLimits": true}));
+    let mut calls = 0;
+    while calls < 600 {
+        let found = match calls % 30 {
+            0..15 => bench.customers(&json!({"keyword": "customer"})).await.map(|_| ()),
+            15..25 => bench.payments(&json!({})).await.map(|_| ()),
+            _ => bench.reads.balance(bench.by()).await.map(|_| ()),
+        };
+        match found {
+            Ok(()) => calls += 1,
+            Err(error @ ConnectorError::Busy { .. }) => bench.wait(error).await,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(refund(&bench).await, State::Settled);
+    assert_eq!(bench.clock.uptime(), Duration::from_secs(59));
+}
+
 #[tokio::test]
 async fn three_failures_pause_reads_and_no_refund() {
     for kind in ["status_500_stored", "reset", "malformed"] {

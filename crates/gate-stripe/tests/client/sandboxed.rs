@@ -7,10 +7,10 @@ use gate_api::connector::{
     Connector, ConnectorError, CustomersView, DisputesView, PaymentsView, parse_customers,
     parse_disputes, parse_payments,
 };
-use gate_core::{AccountId, Clock, Deadline};
+use gate_core::{Clock, Deadline};
 use gate_http::{Method, Request, Response, Transport, TransportError};
 use gate_sandbox::{Delivery, Sandbox};
-use gate_stripe::{StripeClient, StripeConfig, StripeReads};
+use gate_stripe::{CALLS_PER_MINUTE, StripeClient, StripeConfig, StripeReads};
 use serde_json::{Value, json};
 
 use crate::world::{JumpClock, Key};
@@ -24,6 +24,7 @@ type Action = Box<dyn FnMut(&mut Sandbox) + Send>;
 pub(crate) struct Stripe {
     sandbox: Mutex<Sandbox>,
     before: Mutex<Action>,
+    clock: Arc<JumpClock>,
 }
 
 #[async_trait]
@@ -41,7 +42,8 @@ impl Transport for Stripe {
             headers: headers.map(|(n, v)| ((*n).to_owned(), v.expose().to_owned())).collect(),
             body: request.body,
         };
-        let reply = sandbox.handle(NOON * 1000, &asked);
+        let passed_ms = i64::try_from(self.clock.uptime().as_millis()).unwrap();
+        let reply = sandbox.handle(NOON * 1000 + passed_ms, &asked);
         match reply.delivery {
             Delivery::Normal => {
                 Ok(Response { status: reply.status, headers: reply.headers, body: reply.body })
@@ -66,21 +68,23 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self::with("rk_test_bench", None)
+        Self::with_limit(CALLS_PER_MINUTE)
     }
 
-    pub(crate) fn with(key: &str, account: Option<AccountId>) -> Self {
+    /// One that makes as many calls a minute.
+    pub(crate) fn with_limit(reads_per_minute: u32) -> Self {
         let stripe = Stripe {
             sandbox: Mutex::new(Sandbox::new(7)),
             before: Mutex::new(Box::new(|_: &mut Sandbox| {})),
+            clock: Arc::new(JumpClock::default()),
         };
-        Self::on(Arc::new(stripe), key, account)
+        let config = StripeConfig { reads_per_minute, ..StripeConfig::default() };
+        Self::on(Arc::new(stripe), "rk_test_bench", config)
     }
 
     /// Another connector on the same Stripe.
-    pub(crate) fn on(stripe: Arc<Stripe>, key: &str, account: Option<AccountId>) -> Self {
-        let clock = Arc::new(JumpClock::default());
-        let config = StripeConfig { account, ..StripeConfig::default() };
+    pub(crate) fn on(stripe: Arc<Stripe>, key: &str, config: StripeConfig) -> Self {
+        let clock = Arc::clone(&stripe.clock);
         let client = Arc::new(StripeClient::new(
             Arc::clone(&stripe) as Arc<dyn Transport>,
             Arc::clone(&clock) as Arc<dyn Clock>,
