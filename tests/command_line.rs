@@ -356,6 +356,27 @@ async fn checks() {
     assert!(online.out.contains("9876") && !online.out.contains(KEY), "{}", online.out);
 
     // What the key may not do is a warning, which names what does not work.
+    let tools = [
+        ("Balance", "balance", "finance_balance"),
+        ("PaymentIntents", "payment_intents", "finance_payments"),
+        ("Customers", "customers", "customers_search"),
+        ("Disputes", "disputes", "finance_disputes"),
+    ];
+    for (resource, missing, tool) in tools {
+        let held = tools.iter().filter(|(_, name, _)| *name != missing);
+        let mut may: serde_json::Map<_, _> =
+            held.map(|(_, name, _)| ((*name).to_owned(), json!("read"))).collect();
+        may.extend([("charges".to_owned(), json!("read")), ("refunds".to_owned(), json!("write"))]);
+        sandbox.control("/_sandbox/keys", &json!({ "key": KEY, "permissions": may })).await;
+        let limited = home.run_with(&["check", "--online", "--json"], &with_key);
+        assert_eq!(limited.code, 0, "{limited:?}");
+        let found = limited.json();
+        let mut rows = found.as_array().unwrap().iter().filter(|row| row["level"] == "warning");
+        let row = rows.find(|row| row["what"] == format!("Stripe, {resource}")).unwrap();
+        assert!(row["detail"].as_str().unwrap().contains(tool), "{row}");
+        assert!(row["fix"].as_str().unwrap().contains(&format!("`{resource}: Read`")), "{row}");
+        assert!(rows.all(|row| row["what"] == "configuration"), "{found}");
+    }
     let may = json!({ "charges": "read", "refunds": "write", "balance": "read" });
     sandbox.control("/_sandbox/keys", &json!({ "key": KEY, "permissions": may })).await;
     let limited = home.run_with(&["check", "--online", "--json"], &with_key);

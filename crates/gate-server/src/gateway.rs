@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gate_api::connector::Connector;
 use gate_authority::{AuthorityConfig, FeedError, LocalAuthority, RatesFeed, Sweeper};
 use gate_core::{
     Actions, Authority, AuthorityError, Clock, Ids, IntentId, Processor, Reconciler, Records,
@@ -12,7 +13,7 @@ use gate_core::{
 use gate_http::Transport;
 use gate_money::Rate;
 use gate_store::Store;
-use gate_stripe::{StripeClient, StripeConfig};
+use gate_stripe::{StripeClient, StripeConfig, StripeReads};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -78,6 +79,8 @@ pub struct Gateway {
     pub readiness: Arc<Readiness>,
     /// Stripe.
     pub stripe: Arc<StripeClient>,
+    /// Stripe, as staff read it.
+    pub connector: Arc<dyn Connector>,
     /// Stripe's webhooks.
     pub webhooks: Arc<Webhooks>,
     account: Arc<Account>,
@@ -162,6 +165,7 @@ impl Gateway {
             authority,
             records,
             readiness,
+            connector: Arc::new(StripeReads::new(Arc::clone(&stripe))),
             stripe,
             webhooks,
             account: same_account,

@@ -83,6 +83,7 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
             api_base: config.stripe.api_base.to_string(),
             version: config.stripe.version,
             account: config.stripe.account,
+            reads_per_minute: config.stripe.calls_per_minute,
         },
         keys: Arc::new(keys),
         webhook_keys: Arc::new(webhook_keys),
