@@ -379,7 +379,7 @@ impl Judge for Forger {
             action: "intent.settled".to_owned(),
             subject: "int_0123456789".to_owned(),
             details: "{}".to_owned(),
-            salt: [0; 16],
+            salt: [0; 48],
         })]
     }
 }

@@ -161,7 +161,7 @@ pub(crate) fn audit(
     now: Timestamp,
     ids: &dyn Ids,
 ) -> Write {
-    let mut salt = [0; 16];
+    let mut salt = [0; 48];
     ids.fill(&mut salt);
     Write::Audit(AuditEntry {
         at: now,

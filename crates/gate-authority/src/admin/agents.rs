@@ -49,6 +49,7 @@ impl Admin<'_> {
                     name: name.clone(),
                     created_at: world.now,
                     revoked_at: None,
+                    sources: Vec::new(),
                     keys: vec![key_row(&stored_key, world.now)],
                 };
                 let mut writes = vec![Write::PutAgent(agent.clone())];
