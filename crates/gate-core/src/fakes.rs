@@ -203,6 +203,7 @@ impl Processor for Scripted {
             refund: refund.clone(),
             minor: self.charge.amount.minor(),
             created_at: Timestamp::from_millis(1_000_000),
+            audit_head: None,
         };
         Ok(self.made.lock().unwrap().iter().map(listed).collect())
     }

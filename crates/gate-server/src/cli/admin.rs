@@ -15,7 +15,7 @@ use gate_policy::Policy;
 use gate_store::{AgentRow, SqliteStore};
 use serde_json::json;
 
-use super::{Failed, Output, faults};
+use super::{Failed, Output, audit, faults};
 use crate::config::{Flags, Lookup, StoreConfig, load_store};
 use crate::serve::make_data_dir;
 use crate::system::{SystemClock, SystemIds};
@@ -33,12 +33,13 @@ pub(super) async fn run(
     out: &Output,
 ) -> Result<(), Failed> {
     let (verb, given) = given.subcommand().unwrap_or(("", given));
-    if (group, verb) == ("policy", "check") {
-        return check_policy(given, out);
+    match (group, verb) {
+        ("audit", "export") => return audit::export(given, lookup, out).await,
+        ("audit", "verify") => return audit::verify(given, lookup, out).await,
+        ("policy", "check") => return check_policy(given, out),
+        _ => {}
     }
-    let (store, warnings) =
-        load_store(lookup.as_ref(), &Flags::from_matches(given)).map_err(|found| faults(&found))?;
-    warnings.iter().for_each(|warning| out.say(warning));
+    let store = store(given, lookup.as_ref(), out)?;
     let acting_as = match text(given, "as") {
         Some(name) => Some(user_name(name)?),
         None => None,
@@ -55,6 +56,7 @@ pub(super) async fn run(
         ("agent", "list") => work.list_agents().await,
         ("agent", "rotate") => work.rotate_agent().await,
         ("agent", "revoke") => work.revoke_agent().await,
+        ("audit", _) => audit::redact(&work.admin, given, acting_as.as_ref(), out).await,
         ("user", "create") => work.create_user().await,
         ("user", _) => work.list_users().await,
         ("policy", "apply") => work.apply_policy().await,
@@ -68,6 +70,22 @@ pub(super) async fn run(
         ("intent", _) => work.cancel_intent().await,
         (stop, _) => work.stop(stop == "stop").await,
     }
+}
+
+fn store(given: &ArgMatches, lookup: &dyn Lookup, out: &Output) -> Result<StoreConfig, Failed> {
+    let (store, warnings) =
+        load_store(lookup, &Flags::from_matches(given)).map_err(|found| faults(&found))?;
+    warnings.iter().for_each(|warning| out.say(warning));
+    Ok(store)
+}
+
+/// Opens the store that the arguments and the environment name.
+pub(super) fn open_store(
+    given: &ArgMatches,
+    lookup: &dyn Lookup,
+    out: &Output,
+) -> Result<LocalAuthority, Failed> {
+    open(&store(given, lookup, out)?)
 }
 
 /// Opens the store, which is made when there is none.
@@ -100,7 +118,7 @@ fn only_the_owner_reads(database: &Path, lookup: &dyn Lookup) -> Result<(), Fail
     }
 }
 
-fn os_user(lookup: &dyn Lookup) -> String {
+pub(super) fn os_user(lookup: &dyn Lookup) -> String {
     let named = lookup.variable("SUDO_USER").or_else(|| lookup.variable("USER"));
     match (named, lookup.user()) {
         (Some(name), Some(number)) => format!("{name}({number})"),
@@ -445,23 +463,23 @@ fn lines<T>(rows: &[T], line: impl Fn(&T) -> String) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn text<'a>(given: &'a ArgMatches, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(given: &'a ArgMatches, name: &str) -> Option<&'a str> {
     given.try_get_one::<String>(name).ok().flatten().map(String::as_str)
 }
 
-fn required<'a>(given: &'a ArgMatches, name: &str) -> &'a str {
+pub(super) fn required<'a>(given: &'a ArgMatches, name: &str) -> &'a str {
     text(given, name).unwrap_or_default()
 }
 
-fn user_name(text: &str) -> Result<UserName, Failed> {
+pub(super) fn user_name(text: &str) -> Result<UserName, Failed> {
     UserName::parse(text).map_err(usage("the user"))
 }
 
-fn usage(what: &str) -> impl Fn(InvalidId) -> Failed + '_ {
+pub(super) fn usage(what: &str) -> impl Fn(InvalidId) -> Failed + '_ {
     move |error| Failed::Usage(format!("{what} is {error}"))
 }
 
-fn failed(error: AdminError) -> Failed {
+pub(super) fn failed(error: AdminError) -> Failed {
     match error {
         AdminError::Invalid(_) | AdminError::Policy(_) => Failed::Usage(error.to_string()),
         AdminError::Authority(_)

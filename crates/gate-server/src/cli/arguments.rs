@@ -30,6 +30,7 @@ pub(crate) fn command() -> Command {
             policy(),
             approval(),
             intent(),
+            audit(),
             stop("stop", "Stop an agent, or everybody, from the next request on")
                 .arg(text("note", "Why")),
             stop("resume", "Lift a stop"),
@@ -137,6 +138,51 @@ fn intent() -> Command {
                 .group(
                     clap::ArgGroup::new("found").args(["refund", "not-executed"]).required(true),
                 ),
+        ],
+    )
+}
+
+fn audit() -> Command {
+    group(
+        "audit",
+        "The record of every change",
+        [
+            server(
+                "verify",
+                "Verify the audit log: every entry, their order, and the heads that refunds carry",
+            )
+            .args(clap_args())
+            .arg(switch("online", "Also compare with the newest refunds at Stripe")),
+            admin("export", "Write the audit log to standard output")
+                .arg(
+                    text("format", "json, an object a line, or csv")
+                        .value_parser(["json", "csv"])
+                        .default_value("json"),
+                )
+                .arg(text("since", "From this day or moment on"))
+                .arg(text("until", "Before this day or moment")),
+            admin("redact", "Empty what is personal, for good; the log still verifies")
+                .arg(
+                    Arg::new("entry")
+                        .long("entry")
+                        .value_name("NUMBER")
+                        .value_parser(value_parser!(u64).range(1..))
+                        .help("One entry"),
+                )
+                .arg(
+                    text("field", "What of the entry: actor, subject, details")
+                        .action(ArgAction::Append)
+                        .value_parser(["actor", "subject", "details"])
+                        .default_value("details")
+                        .conflicts_with_all(["user", "charge"]),
+                )
+                .arg(text("user", "A person's name, in all entries"))
+                .arg(text("charge", "What was written about refunds of this charge: ch_…"))
+                .group(
+                    clap::ArgGroup::new("whose").args(["entry", "user", "charge"]).required(true),
+                )
+                .arg(text("as", "Owner who does it").required(true))
+                .arg(text("note", "Why, without anything personal; it stays").required(true)),
         ],
     )
 }
