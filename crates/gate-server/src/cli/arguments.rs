@@ -147,12 +147,9 @@ fn audit() -> Command {
         "audit",
         "The record of every change",
         [
-            server(
-                "verify",
-                "Verify the audit log: every entry, their order, and the heads that refunds carry",
-            )
-            .args(clap_args())
-            .arg(switch("online", "Also compare with the newest refunds at Stripe")),
+            server("verify", "Verify every entry, their order, and the heads that refunds carry")
+                .args(clap_args())
+                .arg(switch("online", "Also compare with the newest refunds at Stripe")),
             admin("export", "Write the audit log to standard output")
                 .arg(
                     text("format", "json, an object a line, or csv")
