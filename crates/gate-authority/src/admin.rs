@@ -25,6 +25,7 @@ use crate::decide::World;
 use crate::keys::Seed;
 use crate::outcome;
 
+pub use agents::KeyTerms;
 pub use emptying::{EmptiedCount, Emptying};
 
 /// Longest note of a reviewer or of a stop, in characters.

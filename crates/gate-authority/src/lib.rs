@@ -37,7 +37,7 @@ mod rates;
 mod records;
 mod sweeper;
 
-pub use admin::{Admin, AdminError, EmptiedCount, Emptying, IntentList};
+pub use admin::{Admin, AdminError, EmptiedCount, Emptying, IntentList, KeyTerms};
 pub use audit::{AnchorsAtStripe, AuditAnchor, AuditFinding, AuditReport};
 pub use authority::{AuthorityConfig, LocalAuthority};
 pub use change::Actor;

@@ -55,14 +55,30 @@ fn agent() -> Command {
             admin("create", "Make an agent; its key is printed once")
                 .arg(name("name", "Its name in the policy"))
                 .arg(text("owner", "User who answers for it, and never approves for it"))
-                .arg(switch("starter", "Also write a careful first entry into the policy")),
+                .arg(switch("starter", "Also write a careful first entry into the policy"))
+                .args(key_terms()),
             admin("list", "All agents"),
+            admin("show", "One agent, its keys, and what it may do")
+                .arg(name("agent", "Name or id")),
             admin("rotate", "Make a new key; the old one is taken for 24 more hours")
                 .arg(name("agent", "Name or id"))
-                .arg(switch("now", "End the old key at once: after a leak")),
+                .arg(switch("now", "End the old key at once: after a leak"))
+                .args(key_terms()),
             admin("revoke", "End an agent for good").arg(name("agent", "Name or id")),
         ],
     )
+}
+
+fn key_terms() -> [Arg; 2] {
+    [
+        text("expires", "How long the new key lasts, such as 90d"),
+        Arg::new("from")
+            .long("from")
+            .value_name("CIDR")
+            .num_args(1..)
+            .action(ArgAction::Append)
+            .help("From where alone its keys are taken, such as 10.1.0.0/16 or 2001:db8::/32"),
+    ]
 }
 
 fn user() -> Command {
