@@ -169,6 +169,7 @@ async fn a_log_sealed_anew_is_found_by_the_heads_that_went_out() {
     let online =
         [("STRIPE_SECRET_KEY", KEY), ("STRIPE_API_BASE", url.as_str()), ("GATEWAY_EPHEMERAL", "1")];
     assert_eq!(verified(&home, &online), []);
+    assert_eq!(home.run(&["audit", "verify", "--online"]).code, 2, "without a key");
 
     // An entry before the first refund, and all after it.
     let made = first(&database, "agent.created").await;

@@ -51,8 +51,9 @@ impl Admin<'_> {
     /// # Errors
     ///
     /// [`AdminError::Forbidden`] unless `user` is an owner; [`AdminError::NotFound`];
-    /// [`AdminError::Conflict`] while an intent of the charge is not final, or for the details of
-    /// an entry that says what was emptied; [`AdminError::Invalid`] without a note.
+    /// [`AdminError::Conflict`] while an intent of the charge is not final, for the details of an
+    /// entry that says what was emptied, and for the subject of one that is about an intent;
+    /// [`AdminError::Invalid`] without a note.
     pub async fn empty(
         &self,
         what: &Emptying,
@@ -117,6 +118,12 @@ impl Admin<'_> {
         if row.entry.action == EMPTIED && fields.contains(&AuditField::Details) {
             return Err(AdminError::Conflict(format!(
                 "the details of audit entry {n} say what was emptied, and stay"
+            )));
+        }
+        if row.entry.action.starts_with("intent.") && fields.contains(&AuditField::Subject) {
+            return Err(AdminError::Conflict(format!(
+                "the subject of audit entry {n} is the id of an intent, whose history is checked \
+                 by it, and stays"
             )));
         }
         let mut batch = Batch { intent: None, entries: BTreeMap::new() };

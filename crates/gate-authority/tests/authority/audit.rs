@@ -142,6 +142,7 @@ fn who_may_empty_what() {
     let first = entry(1, AuditField::Details);
     empty(&world, &entry(2, AuditField::Details));
     let last = world.audit().last().unwrap().n;
+    let about = world.audit().iter().find(|row| row.entry.action == "intent.settled").unwrap().n;
     #[rustfmt::skip]
     let table = [
         // who     what                                 note  answer
@@ -151,6 +152,8 @@ fn who_may_empty_what() {
         ("mona",   entry(last + 1, AuditField::Actor),  "n",  "there is no audit entry"),
         ("mona",   entry(0, AuditField::Actor),         "n",  "there is no audit entry 0"),
         ("mona",   entry(last, AuditField::Details),    "n",  "the details of audit entry"),
+        ("mona",   entry(about, AuditField::Subject),   "n",  "is the id of an intent"),
+        ("mona",   entry(about, AuditField::Actor),     "n",  ""),
         ("mona",   Emptying::Charge(charge("ch_9")),    "n",  "nobody asked for a refund of ch_9"),
         ("mona",   Emptying::Charge(charge("ch_2")),    "n",  "decide, cancel or resolve it first"),
         ("mona",   entry(last, AuditField::Actor),      "n",  ""),

@@ -66,6 +66,7 @@ fn tell(report: &AuditReport, out: &Output) {
         "anchors": report.anchors,
         "findings": findings,
         "untold": report.untold,
+        "backInTime": report.back_in_time.map(|(first, count)| json!({ "first": first, "count": count })),
     });
     out.either(&view, || {
         let lines = report.findings.iter().map(|finding| format!("fault  {}", finding.what));
