@@ -400,6 +400,27 @@ async fn checks() {
     assert!(online.out.contains("9876") && !online.out.contains(KEY), "{}", online.out);
 
     // What the key may not do is a warning, which names what does not work.
+    let tools = [
+        ("Balance", "balance", "finance_balance"),
+        ("PaymentIntents", "payment_intents", "finance_payments"),
+        ("Customers", "customers", "customers_search"),
+        ("Disputes", "disputes", "finance_disputes"),
+    ];
+    for (resource, missing, tool) in tools {
+        let held = tools.iter().filter(|(_, name, _)| *name != missing);
+        let mut may: serde_json::Map<_, _> =
+            held.map(|(_, name, _)| ((*name).to_owned(), json!("read"))).collect();
+        may.extend([("charges".to_owned(), json!("read")), ("refunds".to_owned(), json!("write"))]);
+        sandbox.control("/_sandbox/keys", &json!({ "key": KEY, "permissions": may })).await;
+        let limited = home.run_with(&["check", "--online", "--json"], &with_key);
+        assert_eq!(limited.code, 0, "{limited:?}");
+        let found = limited.json();
+        let mut rows = found.as_array().unwrap().iter().filter(|row| row["level"] == "warning");
+        let row = rows.find(|row| row["what"] == format!("Stripe, {resource}")).unwrap();
+        assert!(row["detail"].as_str().unwrap().contains(tool), "{row}");
+        assert!(row["fix"].as_str().unwrap().contains(&format!("`{resource}: Read`")), "{row}");
+        assert!(rows.all(|row| row["what"] == "configuration"), "{found}");
+    }
     let may = json!({ "charges": "read", "refunds": "write", "balance": "read" });
     sandbox.control("/_sandbox/keys", &json!({ "key": KEY, "permissions": may })).await;
     let limited = home.run_with(&["check", "--online", "--json"], &with_key);
@@ -475,6 +496,29 @@ async fn without_a_stripe_key() {
     assert_eq!(answer.line(), "503 stripe_key_missing");
     assert_ne!(answer.header("retry-after"), "");
     assert_eq!(Call::get("/v1/budget").key(&key).send(gateway.at).await.status, 200);
+}
+
+/// F29: a key that does not see what was refunded last is of another account.
+#[tokio::test]
+async fn a_key_of_another_account_makes_not_ready() {
+    let (ours, another) = (Server::sandbox(), Server::sandbox());
+    let (home, key) = Home::with_agent(POLICY);
+    let charge = json!({ "id": "ch_ours", "amount": 500, "currency": "usd" });
+    ours.control("/_sandbox/charges", &charge).await;
+    let gateway = home.serve(&ours, &[]);
+    assert_eq!(gateway.ask(&key, &json!({ "target": "ch_ours" })).await.line(), "200 refunded");
+    drop(gateway);
+    for (stripe, status, expected) in [(&another, 503, "failing"), (&ours, 200, "ok")] {
+        let gateway = home.serve(stripe, &[]);
+        // It looks while it serves already.
+        stripe.received("GET", "/v1/charges/ch_ours").await;
+        let ready = gateway.ready(status).await;
+        assert_eq!(ready["checks"]["stripe_key"]["status"], expected, "{ready}");
+        if status == 503 {
+            let detail = ready["checks"]["stripe_key"]["detail"].as_str().unwrap();
+            assert!(detail.contains("does not see ch_ours"), "{detail}");
+        }
+    }
 }
 
 #[test]

@@ -134,6 +134,18 @@ impl Server {
         panic!("Stripe was never asked");
     }
 
+    /// Returns once it received such a call.
+    pub(crate) async fn received(&self, method: &str, path: &str) {
+        for _ in 0..100_000 {
+            let seen = Call::get("/_sandbox/requests").send(self.at).await.json;
+            let mut calls = seen.as_array().unwrap().iter();
+            if calls.any(|call| call["method"] == method && call["path"] == path) {
+                return;
+            }
+        }
+        panic!("Stripe never received {method} {path}");
+    }
+
     /// The refunds of a charge, or of all, up to 100.
     pub(crate) async fn refunds(&self) -> Vec<Value> {
         let page = Call::get("/v1/refunds?limit=100").key("sk_test_tests").send(self.at).await;
@@ -141,6 +153,19 @@ impl Server {
     }
 
     // The gateway's interface.
+
+    /// What it says of itself, once that has this status.
+    pub(crate) async fn ready(&self, status: u16) -> Value {
+        let mut last = Value::Null;
+        for _ in 0..10_000 {
+            let answer = Call::get("/readyz").send(self.at).await;
+            if answer.status == status {
+                return answer.json;
+            }
+            last = answer.json;
+        }
+        panic!("never {status}: {last}");
+    }
 
     pub(crate) async fn ask(&self, key: &str, body: &Value) -> Answer {
         Call::post(REFUND, body).key(key).send(self.at).await

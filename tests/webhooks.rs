@@ -279,6 +279,19 @@ async fn money_that_left_is_booked_whatever_was_thought() {
     }
 }
 
+/// Stripe repeats nothing that it was thanked for: what fails after that is tried again here.
+#[tokio::test]
+async fn a_charge_that_could_not_be_looked_at_is_looked_at_again() {
+    let world = world(SECRET).await;
+    let refunded = refunded(&world, "ch_1").await;
+    connect(&world, SECRET);
+    let down = json!({ "method": "GET", "path": "/v1/refunds", "kind": "drop_before", "times": 1 });
+    world.control("/_sandbox/faults", &down);
+    move_on(&world, &refunded, "failed");
+    world.until(&refunded, |intent| intent.state == State::Reversed).await;
+    assert_eq!(times(&world, "intent.reversed").await, 1);
+}
+
 #[tokio::test]
 async fn a_dispute_has_the_charge_looked_at() {
     let world = world(SECRET).await;

@@ -487,6 +487,98 @@ def webhook_signature_is_accepted():
         raise AssertionError("a wrong signature was accepted")
 
 
+def customers_are_searched():
+    mark = uuid.uuid4().hex
+    names = [f'Ann "Annie" O\'Neil {mark}', f"back\\slash {mark}", f"name:'x' OR {mark}"]
+    ids = [
+        stripe.Customer.create(name=name, email=f"{n}@{mark}.example", metadata={"n": str(n)}).id
+        for n, name in enumerate(names)
+    ]
+
+    def search(query, **params):
+        page = stripe.Customer.search(query=query, **params)
+        assert page.object == "search_result" and page.url == "/v1/customers/search"
+        return page
+
+    for customer, name in zip(ids, names):
+        quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        for query in (f'name~"{quoted}"', f'name:"{quoted}"'):
+            assert [found.id for found in search(query).data] == [customer], query
+    assert [found.id for found in search(f"email:'1@{mark}.example'").data] == [ids[1]]
+    both = f"name~'{mark}' -metadata['n']:'0'"
+    assert [found.id for found in search(both).data] == [ids[2], ids[1]]
+    page = search(f"name~'{mark}'", limit=1)
+    assert page.has_more is True and page.next_page
+    assert [found.id for found in page.auto_paging_iter()] == ids[::-1]
+    refused(
+        stripe.InvalidRequestError,
+        lambda: stripe.Customer.search(query="asdf"),
+        400,
+        text="We were unable to parse your search query.",
+    )
+    refused(
+        stripe.InvalidRequestError,
+        lambda: stripe.Customer.search(query="foo:'bar'"),
+        400,
+        text="Field `foo` is an unsupported search field for resource `customers`.",
+    )
+
+
+def seeded_payments_and_disputes_are_listed():
+    account = f"acct_{uuid.uuid4().hex}"
+    request = urllib.request.Request(
+        f"{BASE}/_sandbox/seed",
+        data=b'{"payments":250,"disputes":130,"customers":5}',
+        headers={"Stripe-Account": account},
+    )
+    urllib.request.urlopen(request, timeout=10).close()
+    disputes = list(
+        stripe.Dispute.list(limit=100, stripe_account=account).auto_paging_iter()
+    )
+    assert len({dispute.id for dispute in disputes}) == len(disputes) == 130
+    statuses = {dispute.status for dispute in disputes}
+    assert {"needs_response", "warning_closed", "prevented", "appeal_under_review"} <= statuses
+    for dispute in disputes:
+        assert dispute.evidence_details.due_by > dispute.created
+        assert dispute.charge.startswith("ch_") and dispute.payment_intent.startswith("pi_")
+    intents = list(
+        stripe.PaymentIntent.list(limit=100, stripe_account=account).auto_paging_iter()
+    )
+    assert len({intent.id for intent in intents}) == len(intents) == 250
+    created = [intent.created for intent in intents]
+    assert created == sorted(created, reverse=True)
+    since = {"gte": created[99], "lte": created[50]}
+    some = stripe.PaymentIntent.list(created=since, limit=100, stripe_account=account)
+    assert [intent.id for intent in some.data] == [intent.id for intent in intents[50:100]]
+    of_customer = intents[0].customer
+    some = stripe.PaymentIntent.list(customer=of_customer, limit=100, stripe_account=account)
+    assert {intent.customer for intent in some.data} == {of_customer} and len(some.data) == 50
+    newer = stripe.PaymentIntent.list(
+        limit=3, ending_before=intents[10].id, stripe_account=account
+    )
+    assert [intent.id for intent in newer.data] == [intent.id for intent in intents[7:10]]
+    balance = stripe.Balance.retrieve(stripe_account=account)
+    assert {entry.currency for entry in balance.available} == {"usd", "eur", "jpy", "kwd"}
+    assert (balance.object, balance.livemode) == ("balance", False)
+
+
+def permissions_of_the_reading_tools():
+    key = f"rk_test_contract{uuid.uuid4().hex}"
+    calls = {
+        "balance": lambda: stripe.Balance.retrieve(api_key=key),
+        "payment_intents": lambda: stripe.PaymentIntent.list(api_key=key),
+        "customers": lambda: stripe.Customer.search(query="name:'x'", api_key=key),
+        "disputes": lambda: stripe.Dispute.list(api_key=key),
+    }
+    for missing in calls:
+        control("keys", {"key": key, "permissions": {it: "read" for it in calls if it != missing}})
+        for resource, call in calls.items():
+            if resource == missing:
+                refused(stripe.PermissionError, call, 403, text=f"'rak_{missing.rstrip('s')}_read'")
+            else:
+                call()
+
+
 CASES = [
     charge_is_created_and_read,
     charge_shows_refunds_when_expanded,
@@ -518,6 +610,9 @@ CASES = [
     refund_that_fails_later_is_seen,
     refund_starts_as_ordered,
     webhook_signature_is_accepted,
+    customers_are_searched,
+    seeded_payments_and_disputes_are_listed,
+    permissions_of_the_reading_tools,
 ]
 
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::fault::{Fault, Outcome};
 use crate::workspace::{self, Workspace};
-use crate::{contract, generate, imports, tidy, tools, torture};
+use crate::{contract, generate, imports, sim, tidy, tools, torture};
 
 /// The simulation turns on the seeded bugs of the product's crates. Cargo unifies features over
 /// what it builds together, so it is always built by itself.
@@ -22,7 +22,7 @@ struct Step {
 }
 
 /// The cheap ones first.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "tools", run: tools::run, remedy: None },
     Step {
         name: "fmt",
@@ -56,6 +56,11 @@ const STEPS: [Step; 11] = [
         name: "demo",
         run: demo,
         remedy: Some("run `cargo run --release -- demo --once` and read what it says"),
+    },
+    Step {
+        name: "sim",
+        run: simulation,
+        remedy: Some("run `cargo xtask sim --seed N` with the seed above, and read its timeline"),
     },
     // After the demo, which has built the release binary.
     Step {
@@ -131,6 +136,26 @@ fn clippy(workspace: &Workspace) -> Outcome {
     let product = ["clippy", "--workspace", "--exclude", SIMULATION, "--all-targets", "--locked"];
     let strict = ["--", "-D", "warnings"];
     workspace::run(workspace.cargo(&product).args(strict))
+}
+
+/// The simulation, held against itself first: nothing of its bugs is in the product, its own tests
+/// pass, and it finds every bug that it knows.
+fn simulation(workspace: &Workspace) -> Outcome {
+    let tree =
+        ["tree", "--locked", "-p", "gate-server", "-e", "features,no-dev", "--prefix", "none"];
+    let tree = workspace::capture(&mut workspace.cargo(&tree))?;
+    if String::from_utf8_lossy(&tree).contains("seeded-bugs") {
+        return Err(Fault::new(
+            "the feature `seeded-bugs` is turned on in the product",
+            "find who turns it on: `cargo tree -p gate-server -e features -i gate-core`",
+        ));
+    }
+    let by_itself = ["-p", SIMULATION, "--locked", "--all-targets"];
+    let strict = ["--", "-D", "warnings"];
+    workspace::run(workspace.cargo(&["clippy"]).args(by_itself).args(strict))?;
+    workspace::run(&mut workspace.cargo(&["test", "-p", SIMULATION, "--locked"]))?;
+    sim::run(workspace, &["--bugs", "--seeds", "5000", "--threads", "2"])?;
+    sim::run(workspace, &["--seeds", "20000", "--threads", "2"])
 }
 
 fn docs(workspace: &Workspace) -> Outcome {

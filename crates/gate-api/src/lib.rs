@@ -17,6 +17,7 @@ mod approval;
 mod ask;
 mod budget;
 mod catalog;
+pub mod connector;
 mod intent;
 mod members;
 mod money;

@@ -9,6 +9,7 @@ use gate_core::{ActionError, Retry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::connector::ConnectorError;
 use crate::money::AmountView;
 use crate::schema;
 use crate::surface::{SurfaceError, whole_secs};
@@ -104,7 +105,9 @@ impl Facts {
                 Self { field: field.clone(), ..Self::default() }
             }
             SurfaceError::InvalidTarget { .. } => field("target"),
+            SurfaceError::Connector(ConnectorError::CursorRefused) => field("cursor"),
             SurfaceError::BodyTooLarge { .. }
+            | SurfaceError::Connector(_)
             | SurfaceError::HostRefused { .. }
             | SurfaceError::HttpMethodNotAllowed { .. }
             | SurfaceError::NotFound
@@ -231,8 +234,8 @@ fn headers(error: &SurfaceError) -> Vec<(&'static str, String)> {
     if let SurfaceError::HttpMethodNotAllowed { allow } = error {
         headers.push(("Allow", (*allow).to_owned()));
     }
-    if error.retry() == Retry::Later {
-        let after = if let SurfaceError::RateLimited { after } = error { *after } else { LATER };
+    let later = (error.retry() == Retry::Later).then_some(LATER);
+    if let Some(after) = error.after().or(later) {
         headers.push(("Retry-After", whole_secs(after).to_string()));
     }
     headers

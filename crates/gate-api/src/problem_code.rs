@@ -72,7 +72,7 @@ problem_codes! {
     422 Never ChargeNotRefundable = "charge_not_refundable", "The payment cannot be refunded", "Stripe does not refund this payment, for its method or its age.";
     422 Never ChargeDisputed = "charge_disputed", "The charge is in dispute", "The customer's bank asks for the money back already; a refund would give it twice.";
     422 Never LivemodeMismatch = "livemode_mismatch", "The charge is of the other mode", "A test charge with a live key, or a live charge with a test key.";
-    429 Later RateLimited = "rate_limited", "There were too many requests", "Too many requests of this agent, or too many failed keys from this address. The Retry-After header says how long to wait.";
+    429 Later RateLimited = "rate_limited", "There were too many requests", "Too many requests of this agent, too many failed keys from this address, or too many reads of Stripe by everybody. The Retry-After header says how long to wait.";
     502 SameKey StripeError = "stripe_error", "Stripe gave no usable answer", "Stripe answered something that cannot be acted on. Ask again with the same key.";
     502 Never StripePermission = "stripe_permission", "The Stripe key lacks a permission", "The gateway's Stripe key may not do what is needed. The problem names the permission, which the operator adds in Stripe.";
     502 SameKey AuthorityError = "authority_error", "The policy authority gave no usable answer", "The authority answered something that cannot be acted on. Ask again with the same key; if it stays, the gateway's log says more.";

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gate_core::{ActionError, Retry};
 
+use crate::connector::ConnectorError;
 use crate::problem_code::ProblemCode;
 
 /// Longest body of an agent's request that is read, in bytes.
@@ -25,6 +26,8 @@ pub enum SurfaceError {
         /// Most that it takes, in bytes.
         bytes_max: usize,
     },
+    /// Stripe was to be read for staff, and was not.
+    Connector(ConnectorError),
     /// The `Host` is none of ours.
     HostRefused {
         /// The host that came, as it came.
@@ -83,6 +86,12 @@ impl From<ActionError> for SurfaceError {
     }
 }
 
+impl From<ConnectorError> for SurfaceError {
+    fn from(error: ConnectorError) -> Self {
+        Self::Connector(error)
+    }
+}
+
 impl SurfaceError {
     /// The stable code.
     #[must_use]
@@ -90,6 +99,7 @@ impl SurfaceError {
         match self {
             Self::Action(error) => ProblemCode::of(error),
             Self::BodyTooLarge { .. } => ProblemCode::BodyTooLarge,
+            Self::Connector(error) => error.code(),
             Self::HostRefused { .. } => ProblemCode::HostRefused,
             Self::HttpMethodNotAllowed { .. } => ProblemCode::HttpMethodNotAllowed,
             Self::InvalidAmount { .. } => ProblemCode::InvalidAmount,
@@ -109,6 +119,7 @@ impl SurfaceError {
     pub const fn retry(&self) -> Retry {
         match self {
             Self::Action(error) => error.retry(),
+            Self::Connector(error) => error.retry(),
             Self::RateLimited { .. } | Self::Recovering => Retry::Later,
             Self::BodyTooLarge { .. }
             | Self::HostRefused { .. }
@@ -128,6 +139,26 @@ impl SurfaceError {
         if let Self::Action(error) = self { Some(error) } else { None }
     }
 
+    /// How long to wait, where that is known.
+    pub(crate) const fn after(&self) -> Option<Duration> {
+        match self {
+            Self::Connector(error) => error.after(),
+            Self::RateLimited { after } => Some(*after),
+            Self::Action(_)
+            | Self::BodyTooLarge { .. }
+            | Self::HostRefused { .. }
+            | Self::HttpMethodNotAllowed { .. }
+            | Self::InvalidAmount { .. }
+            | Self::InvalidRequest { .. }
+            | Self::InvalidTarget { .. }
+            | Self::NotFound
+            | Self::OriginRefused { .. }
+            | Self::Recovering
+            | Self::ToolNotGranted { .. }
+            | Self::UnsupportedMediaType => None,
+        }
+    }
+
     /// A body that cannot be read as a whole.
     pub(crate) fn malformed(detail: &str) -> Self {
         Self::InvalidRequest { field: None, detail: detail.to_owned() }
@@ -144,8 +175,12 @@ impl SurfaceError {
     /// A member or parameter that does not exist.
     pub(crate) fn unknown(name: &str, known: &[&'static str]) -> Self {
         let name = shortened(name);
+        let known = match known {
+            [] => "it takes no arguments".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
         Self::InvalidRequest {
-            detail: format!("`{name}` is not known here; there are {}", known.join(", ")),
+            detail: format!("`{name}` is not known here; {known}"),
             field: Some(name),
         }
     }
@@ -155,6 +190,7 @@ impl fmt::Display for SurfaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Action(error) => error.fmt(f),
+            Self::Connector(error) => error.fmt(f),
             Self::BodyTooLarge { bytes_max } => {
                 write!(f, "the body is longer than {bytes_max} bytes; send a shorter one")
             }

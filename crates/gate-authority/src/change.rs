@@ -101,7 +101,9 @@ pub(crate) async fn transact<T: Send + 'static>(
 
 pub(crate) fn store_error(error: StoreError) -> AuthorityError {
     match error {
-        StoreError::Unavailable(detail) => AuthorityError::StoreUnavailable(detail),
+        StoreError::Full(detail) | StoreError::Unavailable(detail) => {
+            AuthorityError::StoreUnavailable(detail)
+        }
         StoreError::Conflict(_) | StoreError::Corrupt(_) => {
             AuthorityError::Broken(error.to_string())
         }

@@ -17,6 +17,7 @@ use crate::{
     intents::Intent,
     keys::{Caller, Resource},
     list::{Object, Shelf},
+    rates::Rates,
     refunds::{Refund, RefundStatus, Turn},
 };
 
@@ -29,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) over_refund_code: bool,
     /// What refunds are when they are made, where the card does not say otherwise.
     pub(crate) new_refunds: Option<Turn>,
+    /// Whether Stripe's rate limits hold. Without them a test may be as fast as it can.
+    pub(crate) rate_limits: bool,
 }
 
 /// One account's objects; nothing is seen from another account.
@@ -42,6 +45,7 @@ pub(crate) struct Account {
     pub(crate) intents: Shelf<Intent>,
     pub(crate) refunds: Shelf<Refund>,
     pub(crate) kept: Kept,
+    pub(crate) rates: Rates,
     /// Refunds that move on by themselves: when, in the sandbox's seconds, which, and to what.
     pub(crate) scheduled: Vec<(i64, String, RefundStatus)>,
     /// What happened and is not an event yet.

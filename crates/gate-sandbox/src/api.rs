@@ -45,6 +45,12 @@ impl Answer {
         let body = failure.body(request_id).to_string().into_bytes();
         Self { status: failure.status, body, headers: Vec::new() }
     }
+
+    fn rate_limited(reason: &str, request_id: &str) -> Self {
+        let mut answer = Self::failure(&Failure::rate_limited(), request_id);
+        answer.headers.push(("Stripe-Rate-Limited-Reason", reason.to_owned()));
+        answer
+    }
 }
 
 impl Sandbox {
@@ -62,11 +68,7 @@ impl Sandbox {
                 let key = request.header("idempotency-key").unwrap_or_default();
                 Some(Answer::failure(&Failure::key_in_use(key), &request_id))
             }
-            Some(Kind::Status429) => {
-                let mut answer = Answer::failure(&Failure::rate_limited(), &request_id);
-                answer.headers.push(("Stripe-Rate-Limited-Reason", "endpoint-rate".to_owned()));
-                Some(answer)
-            }
+            Some(Kind::Status429) => Some(Answer::rate_limited("endpoint-rate", &request_id)),
             Some(Kind::Status500Done) => {
                 Some(self.answer(now, request, &params, &request_id, Execution::LostInside))
             }
@@ -139,6 +141,11 @@ impl Sandbox {
             .accounts
             .entry(caller.account.clone())
             .or_insert_with(|| Account::new(&caller.account));
+        if self.settings.rate_limits
+            && let Err(reason) = account.rates.count(now.ms, request.path.ends_with("/search"))
+        {
+            return Answer::rate_limited(reason, request_id);
+        }
         account.settle(now.secs, &mut self.outbox.random);
         self.outbox.publish(account, Cause::default(), now, &mut self.faults);
         let key = request.header("idempotency-key").filter(|_| request.method == "POST");

@@ -25,6 +25,7 @@ use crate::{
     keys::{Access, Grant, Resource},
     list::Object,
     refunds::Turn,
+    seed::SeedOrder,
     webhook::Cause,
 };
 
@@ -33,7 +34,8 @@ const ADVANCE_SECS_MAX: i64 = 100 * 365 * 24 * 60 * 60;
 
 const PATHS: &str = "GET deliveries, GET requests, GET rates/eurofxref-daily.xml, GET webhook, \
                      POST charges, POST clock, POST disputes, POST disputes/{id}, POST faults, \
-                     DELETE faults, POST keys, POST refunds/{id}, POST settings, POST webhook";
+                     DELETE faults, POST keys, POST refunds/{id}, POST seed, POST settings, \
+                     POST webhook";
 
 /// A sentence and the status it goes with.
 type Refusal = (u16, String);
@@ -41,7 +43,7 @@ type Refusal = (u16, String);
 /// `POST /_sandbox/charges`. Every field overrides a default; what is not listed is laid over the
 /// charge as it is rendered. Objects that are named and do not exist are made.
 #[derive(Deserialize)]
-struct ChargeOrder {
+pub(crate) struct ChargeOrder {
     amount: Option<i64>,
     amount_captured: Option<i64>,
     amount_refunded: Option<i64>,
@@ -128,6 +130,7 @@ struct SettingsOrder {
     over_refund_code: Option<bool>,
     #[serde(default, deserialize_with = "named")]
     new_refunds: Option<Option<Turn>>,
+    rate_limits: Option<bool>,
 }
 
 /// `POST /_sandbox/webhook`: where deliveries go, or nowhere when `url` is null.
@@ -163,6 +166,7 @@ impl Sandbox {
             }
             ("POST", ["keys"]) => self.set_key(request),
             ("POST", ["refunds", id]) => self.move_refund(now, request, id),
+            ("POST", ["seed"]) => self.sow(now, request),
             ("POST", ["settings"]) => self.set(request),
             ("POST", ["webhook"]) => self.set_webhook(request),
             (method, _) => {
@@ -196,6 +200,13 @@ impl Sandbox {
         let (account, random) = self.account_of(request);
         let charge = order.into_charge(account, random, now.secs).map_err(|text| (400, text))?;
         Ok(charge.to_string())
+    }
+
+    fn sow(&mut self, now: Moment, request: &Request) -> Result<String, Refusal> {
+        let order: SeedOrder = read(request)?;
+        let (account, random) = self.account_of(request);
+        let sown = order.sow(account, random, now.secs).map_err(|text| (400, text))?;
+        Ok(sown.to_string())
     }
 
     fn move_refund(&mut self, now: Moment, request: &Request, id: &str) -> Result<String, Refusal> {
@@ -270,15 +281,18 @@ impl Sandbox {
     }
 
     fn set(&mut self, request: &Request) -> Result<String, Refusal> {
-        let SettingsOrder { over_refund_code, new_refunds } = read(request)?;
-        if over_refund_code.is_none() && new_refunds.is_none() {
-            return Err((400, "name `overRefundCode` or `newRefunds`".to_owned()));
+        let SettingsOrder { over_refund_code, new_refunds, rate_limits } = read(request)?;
+        if over_refund_code.is_none() && new_refunds.is_none() && rate_limits.is_none() {
+            return Err((400, "name `overRefundCode`, `newRefunds` or `rateLimits`".to_owned()));
         }
         if let Some(code) = over_refund_code {
             self.settings.over_refund_code = code;
         }
         if let Some(turn) = new_refunds {
             self.settings.new_refunds = turn;
+        }
+        if let Some(hold) = rate_limits {
+            self.settings.rate_limits = hold;
         }
         Ok(json!(self.settings).to_string())
     }
@@ -338,7 +352,7 @@ impl ChargeOrder {
     }
 
     /// Makes the charge and everything that it names.
-    fn into_charge(
+    pub(crate) fn into_charge(
         self,
         account: &mut Account,
         random: &mut Random,

@@ -8,10 +8,19 @@ use crate::{
     failure::Failure,
     form::Metadata,
     list::{Object, PAGE_PARAMS},
+    search::{Fields, Kind, Query},
 };
 
 /// Text fields that are kept as they come.
 const TEXTS: [&str; 4] = ["description", "email", "name", "phone"];
+
+/// What customers can be searched by, besides metadata.
+const SEARCHED: Fields = &[
+    ("created", Kind::Number),
+    ("email", Kind::Text),
+    ("name", Kind::Words),
+    ("phone", Kind::Text),
+];
 
 /// A customer.
 #[derive(Clone, Debug)]
@@ -105,5 +114,12 @@ impl Call<'_> {
                 customer.fields.get("email").and_then(Value::as_str) == Some(wanted)
             })
         })
+    }
+
+    pub(crate) fn search_customers(&mut self, _id: &str) -> Result<Value, Failure> {
+        self.params.check_known(&["limit", "page", "query"])?;
+        let query = Query::parse(self.params.required("query")?, "customers", SEARCHED)?;
+        let found = |customer: &Customer| query.matches(&customer.render());
+        self.account.customers.search("/v1/customers/search", self.params, found)
     }
 }

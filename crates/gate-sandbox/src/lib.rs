@@ -2,7 +2,7 @@
 //!
 //! [`Sandbox::handle`] takes one HTTP request and answers what Stripe would, as far as refunds are
 //! concerned: charges, payment intents, refunds, disputes, customers, idempotency, permissions,
-//! lists and expansion, in the shapes of version `2025-09-30.clover`. Under `/_sandbox/` lies a
+//! lists, search and expansion, in the shapes of version `2025-09-30.clover`. Under `/_sandbox/` lies a
 //! control API that makes charges, moves the clock and orders faults.
 //!
 //! It promises to be deterministic: the same seed and the same requests at the same times give the
@@ -42,8 +42,11 @@ mod ids;
 mod intents;
 mod keys;
 mod list;
+mod rates;
 mod refunds;
 mod route;
+mod search;
+mod seed;
 #[cfg(test)]
 mod tests;
 mod webhook;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::{failure::Failure, form::Params};
@@ -103,24 +104,74 @@ impl<T: Object> Shelf<T> {
             let text = "You cannot use both 'starting_after' and 'ending_before'.";
             return Err(Failure::invalid(text).code("parameters_exclusive").param("ending_before"));
         }
-        let mut rows: Vec<((i64, usize), &T)> = self
-            .objects
-            .iter()
-            .enumerate()
-            .filter(|(_, object)| keep(object) && created.keeps(object.created()))
-            .map(|(place, object)| ((object.created(), place), object))
-            .filter(|(order, _)| after.is_none_or(|cursor| *order < cursor))
-            .filter(|(order, _)| before.is_none_or(|cursor| *order > cursor))
-            .collect();
-        rows.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
+        let mut rows =
+            self.newest_first(after, before, |it| keep(it) && created.keeps(it.created()));
         let more = rows.len() > limit;
         if before.is_some() {
             rows.drain(..rows.len().saturating_sub(limit));
         } else {
             rows.truncate(limit);
         }
-        let data = rows.iter().map(|(_, object)| object.render()).collect();
+        let data = rows.iter().map(|object| object.render()).collect();
         Ok(listed(url, data, more))
+    }
+
+    /// The page of search results that `params` ask for, of the objects that `keep` keeps.
+    pub(crate) fn search(
+        &self,
+        url: &str,
+        params: &Params,
+        keep: impl Fn(&T) -> bool,
+    ) -> Result<Value, Failure> {
+        let limit = page_limit(params)?;
+        let after =
+            match params.text("page")? {
+                None => None,
+                Some(page) => Some(self.place_of_page(page).ok_or_else(|| {
+                    Failure::invalid(format!("Invalid page: {page}")).param("page")
+                })?),
+            };
+        let mut rows = self.newest_first(after, None, keep);
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().filter(|_| more);
+        let next = last.map(|last| URL_SAFE_NO_PAD.encode(last.id()));
+        let data: Vec<Value> = rows.iter().map(|object| object.render()).collect();
+        Ok(json!({
+            "object": "search_result", "data": data, "has_more": more, "next_page": next,
+            "url": url,
+        }))
+    }
+
+    /// The objects that `keep` keeps, older than `after` and newer than `before`.
+    fn newest_first(
+        &self,
+        after: Option<(i64, usize)>,
+        before: Option<(i64, usize)>,
+        keep: impl Fn(&T) -> bool,
+    ) -> Vec<&T> {
+        let mut rows: Vec<((i64, usize), &T)> = self
+            .objects
+            .iter()
+            .enumerate()
+            .filter(|(_, object)| keep(object))
+            .map(|(place, object)| ((object.created(), place), object))
+            .filter(|(order, _)| after.is_none_or(|cursor| *order < cursor))
+            .filter(|(order, _)| before.is_none_or(|cursor| *order > cursor))
+            .collect();
+        rows.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
+        rows.into_iter().map(|(_, object)| object).collect()
+    }
+
+    fn place_of_page(&self, page: &str) -> Option<(i64, usize)> {
+        let id = String::from_utf8(URL_SAFE_NO_PAD.decode(page).ok()?).ok()?;
+        self.order_of(&id)
+    }
+
+    /// Where an object stands in the order of lists.
+    fn order_of(&self, id: &str) -> Option<(i64, usize)> {
+        let place = self.place(id)?;
+        Some((self.objects.get(place)?.created(), place))
     }
 
     /// Where the cursor `name` stands in the order of the list.
@@ -128,9 +179,7 @@ impl<T: Object> Shelf<T> {
         let Some(id) = params.text(name)? else {
             return Ok(None);
         };
-        let found =
-            self.place(id).and_then(|place| Some((self.objects.get(place)?.created(), place)));
-        found.map(Some).ok_or_else(|| Failure::unknown(T::NOUN, id, name))
+        self.order_of(id).map(Some).ok_or_else(|| Failure::unknown(T::NOUN, id, name))
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn find<'c, 'p>(method: &str, path: &'p str) -> Option<(Route<'c>, &'
             ("POST", ["charges", id, "capture"]) => (Write, One(Charges), Call::capture_charge, id),
             ("GET", ["customers"]) => (Read, Many(Customers), Call::list_customers, ""),
             ("POST", ["customers"]) => (Write, One(Customers), Call::create_customer, ""),
+            ("GET", ["customers", "search"]) => (Read, Many(Customers), Call::search_customers, ""),
             ("GET", ["customers", id]) => (Read, One(Customers), Call::read_customer, id),
             ("GET", ["disputes"]) => (Read, Many(Disputes), Call::list_disputes, ""),
             ("GET", ["disputes", id]) => (Read, One(Disputes), Call::read_dispute, id),

@@ -127,8 +127,7 @@ async fn serve_command(
     out.listening(&serving.url());
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");
     let stop = stop_at_signal();
-    serving.run(stop).await;
-    Ok(())
+    serving.run(stop).await.map_err(Failed::Work)
 }
 
 /// One round of the reconciler and the sweeper, beside a running gateway or without one.

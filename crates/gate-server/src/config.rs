@@ -67,6 +67,8 @@ pub struct StripeConfig {
     pub allow_live: bool,
     /// Where Stripe is reached: over TLS, or on this machine.
     pub api_base: WebUrl,
+    /// How many calls the reads for staff may make in a minute, 1 to 600.
+    pub calls_per_minute: u32,
     /// Where the key comes from; without one, no refund is made.
     pub key: Option<KeyOrigin>,
     /// How long one call may take, 1 second to 1 minute.
@@ -256,6 +258,9 @@ fn read_stripe(reader: &mut Reader<'_>, data_last: bool) -> Option<StripeConfig>
     let api_base = reader.value(&settings::STRIPE_API_BASE, value::WebUrl::parse_base);
     let timeout = reader
         .value(&settings::STRIPE_TIMEOUT, |text| value::span(&settings::STRIPE_TIMEOUT, text));
+    let calls_per_minute = reader.value(&settings::STRIPE_CALLS_PER_MINUTE, |text| {
+        value::number(&settings::STRIPE_CALLS_PER_MINUTE, text)
+    });
     let version = reader.value(&settings::STRIPE_VERSION, value::version);
     // A value that is itself at fault, and told, is not held against the key as well.
     let rules = KeyRules {
@@ -269,6 +274,7 @@ fn read_stripe(reader: &mut Reader<'_>, data_last: bool) -> Option<StripeConfig>
         account: account?,
         allow_live: allow_live?,
         api_base: api_base?,
+        calls_per_minute: calls_per_minute?,
         key: key?,
         timeout: timeout?,
         version: version?,

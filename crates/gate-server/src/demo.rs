@@ -42,7 +42,12 @@ pub(crate) async fn run(given: &ArgMatches, out: &Output) -> Result<(), Failed> 
     let serving = start_gateway(&sandbox.1, home.path(), port).await?;
     let (gateway, url) = (Arc::clone(&serving.gateway), serving.url());
     let agent_key = set_up(&serving).await.map_err(Failed::Work)?;
-    tasks.spawn(serving.run(stop.clone()));
+    let stopping = stop.clone();
+    tasks.spawn(async move {
+        if let Err(said) = serving.run(stopping).await {
+            tracing::error!("{said}");
+        }
+    });
     let stage = tour::Stage {
         authority: Arc::clone(&gateway.authority),
         sandbox: sandbox.0,

@@ -1,9 +1,10 @@
 //! The composition root's middle: puts store, authority, Stripe and core together, and runs what
 //! goes on by itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gate_api::connector::Connector;
 use gate_authority::{AuthorityConfig, FeedError, LocalAuthority, RatesFeed, Sweeper};
 use gate_core::{
     Actions, Authority, AuthorityError, Clock, Ids, IntentId, Processor, Reconciler, Records,
@@ -12,10 +13,11 @@ use gate_core::{
 use gate_http::Transport;
 use gate_money::Rate;
 use gate_store::Store;
-use gate_stripe::{StripeClient, StripeConfig};
+use gate_stripe::{StripeClient, StripeConfig, StripeReads};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::account::Account;
 use crate::detach::Detached;
 use crate::listen::unless;
 use crate::readiness::Readiness;
@@ -31,6 +33,8 @@ const TWIN_WAIT: Duration = Duration::from_secs(5);
 const RECONCILE_PAUSE: Duration = Duration::from_millis(200);
 /// How often approvals are looked through for those past their time.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the Stripe key is looked at for being another one.
+const KEYS_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the exchange rates are fetched, and how soon again when that failed.
 const RATES_INTERVAL: Duration = Duration::from_secs(3600);
 const RATES_RETRY: Duration = Duration::from_secs(60);
@@ -75,14 +79,19 @@ pub struct Gateway {
     pub readiness: Arc<Readiness>,
     /// Stripe.
     pub stripe: Arc<StripeClient>,
+    /// Stripe, as staff read it.
+    pub connector: Arc<dyn Connector>,
     /// Stripe's webhooks.
     pub webhooks: Arc<Webhooks>,
+    account: Arc<Account>,
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     reconciler: Reconciler,
     sweeper: Sweeper,
     reconcile_interval: Duration,
     money_work: TaskTracker,
+    /// When nothing is to be tried again.
+    ending: CancellationToken,
 }
 
 impl Gateway {
@@ -109,10 +118,19 @@ impl Gateway {
             Arc::<StripeKeys>::clone(&keys),
         );
         let stripe = Arc::new(client);
+        let same_account = Arc::new(Account {
+            store: Arc::clone(&store),
+            stripe: Arc::clone(&stripe),
+            keys: Arc::clone(&keys),
+            clock: Arc::clone(&clock),
+            call_timeout: parts.stripe_timeout,
+            seen: Mutex::default(),
+        });
         let readiness = Arc::new(Readiness::new(
             Arc::clone(&store),
             Arc::clone(&keys),
             Arc::clone(&stripe),
+            Arc::clone(&same_account),
             Arc::clone(&clock),
         ));
         let port: Arc<dyn Authority> = Arc::<LocalAuthority>::clone(&authority);
@@ -128,6 +146,7 @@ impl Gateway {
             settings,
         ));
         let money_work = TaskTracker::new();
+        let ending = CancellationToken::new();
         let webhooks = Arc::new(Webhooks {
             account,
             authority: Arc::clone(&authority),
@@ -136,6 +155,7 @@ impl Gateway {
             refunds: Arc::clone(&refunds),
             secrets: parts.webhook_keys,
             tasks: money_work.clone(),
+            ending: ending.clone(),
             places: Places::default(),
         });
         let inner: Arc<dyn Actions> = Arc::<Refunds>::clone(&refunds);
@@ -145,40 +165,63 @@ impl Gateway {
             authority,
             records,
             readiness,
+            connector: Arc::new(StripeReads::new(Arc::clone(&stripe))),
             stripe,
             webhooks,
+            account: same_account,
             reconciler: Reconciler::new(refunds, Arc::clone(&clock)),
             clock,
             store,
             reconcile_interval: parts.reconcile_interval,
             money_work,
+            ending,
         }
     }
 
-    /// Runs what goes on by itself until `stop`: the reconciler, the sweeper, the exchange rates.
+    /// Where everything durable lies.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Runs what goes on by itself until `stop`: the reconciler, the sweeper, the exchange rates, and
+    /// the look at a changed Stripe key.
     pub async fn run(&self, stop: &CancellationToken) {
-        tokio::join!(self.reconcile(stop), self.sweep(stop), self.fetch_rates(stop));
+        tokio::join!(
+            self.reconcile(stop),
+            self.sweep(stop),
+            self.fetch_rates(stop),
+            self.look_at_keys(stop)
+        );
     }
 
     /// Takes no new refunds, and waits for those under way.
     pub async fn finish_money_work(&self) {
         self.money_work.close();
+        self.ending.cancel();
         self.money_work.wait().await;
     }
 
-    /// One round of the reconciler and the sweeper: each intent that was touched, and what was
-    /// found.
+    /// The reconciler and the sweeper, until nothing is due: each intent that was touched, and what
+    /// was found.
     ///
     /// # Errors
     ///
     /// [`AuthorityError`] when no work could be looked for.
     pub async fn round(&self) -> Result<Vec<(IntentId, String)>, AuthorityError> {
         let swept = self.sweeper.step().await?;
-        let done = self.reconciler.step().await?;
-        let expired = swept.expired.into_iter().map(|id| (id, "expired".to_owned()));
-        let driven = done.driven.into_iter().map(|(id, state)| (id, state.as_str().to_owned()));
-        let failed = done.failed.into_iter().map(|(id, error)| (id, format!("not yet: {error}")));
-        Ok(expired.chain(driven).chain(failed).collect())
+        let mut found: Vec<_> =
+            swept.expired.into_iter().map(|id| (id, "expired".to_owned())).collect();
+        loop {
+            let done = self.reconciler.step().await?;
+            let driven = done.driven.into_iter().map(|(id, state)| (id, state.as_str().to_owned()));
+            found.extend(driven);
+            let failed = done.failed.into_iter();
+            found.extend(failed.map(|(id, error)| (id, format!("not yet: {error}"))));
+            if !done.more {
+                return Ok(found);
+            }
+        }
     }
 
     /// Looks for work at start, on a timer, and when something was committed: what a person has
@@ -187,8 +230,8 @@ impl Gateway {
         let mut changes = self.store.changes();
         loop {
             changes.mark();
-            if !stop.is_cancelled() {
-                self.reconcile_once().await;
+            if !stop.is_cancelled() && self.reconcile_once().await {
+                continue;
             }
             let wait = async {
                 let timer = self.clock.sleep_until(self.clock.deadline(self.reconcile_interval));
@@ -201,7 +244,8 @@ impl Gateway {
         }
     }
 
-    async fn reconcile_once(&self) {
+    /// Whether there may be more that is due already.
+    async fn reconcile_once(&self) -> bool {
         match self.reconciler.step().await {
             Ok(done) => {
                 for (id, state) in done.driven {
@@ -213,8 +257,12 @@ impl Gateway {
                     let code = error.code();
                     tracing::warn!(intent.id = %id, error.code = code, "not reconciled yet: {error}");
                 }
+                done.more
             }
-            Err(error) => tracing::warn!("cannot look for unfinished refunds: {error}"),
+            Err(error) => {
+                tracing::warn!("cannot look for unfinished refunds: {error}");
+                false
+            }
         }
     }
 
@@ -229,6 +277,16 @@ impl Gateway {
                 Err(error) => tracing::warn!("cannot look for expired approvals: {error}"),
             }
             let timer = self.clock.sleep_until(self.clock.deadline(SWEEP_INTERVAL));
+            if unless(stop, timer).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn look_at_keys(&self, stop: &CancellationToken) {
+        loop {
+            self.account.look().await;
+            let timer = self.clock.sleep_until(self.clock.deadline(KEYS_INTERVAL));
             if unless(stop, timer).await.is_none() {
                 return;
             }

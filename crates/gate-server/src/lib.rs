@@ -11,6 +11,7 @@
     )
 )]
 
+mod account;
 mod cli;
 pub mod config;
 mod demo;

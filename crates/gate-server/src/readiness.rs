@@ -10,6 +10,7 @@ use gate_money::RateTable;
 use gate_store::{Reads, Store, StoreError};
 use gate_stripe::StripeClient;
 
+use crate::account::Account;
 use crate::gateway::StripeKeys;
 
 /// How far our clock may be from Stripe's.
@@ -20,6 +21,7 @@ pub struct Readiness {
     store: Arc<dyn Store>,
     keys: Arc<StripeKeys>,
     stripe: Arc<StripeClient>,
+    account: Arc<Account>,
     clock: Arc<dyn Clock>,
     rates_fault: Mutex<Option<String>>,
     since: Mutex<BTreeMap<Check, (CheckStatus, Timestamp)>>,
@@ -28,13 +30,22 @@ pub struct Readiness {
 impl Readiness {
     /// Nothing is known to be wrong yet.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         store: Arc<dyn Store>,
         keys: Arc<StripeKeys>,
         stripe: Arc<StripeClient>,
+        account: Arc<Account>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { store, keys, stripe, clock, rates_fault: Mutex::default(), since: Mutex::default() }
+        Self {
+            store,
+            keys,
+            stripe,
+            account,
+            clock,
+            rates_fault: Mutex::default(),
+            since: Mutex::default(),
+        }
     }
 
     /// Notes how fetching the exchange rates went.
@@ -45,7 +56,10 @@ impl Readiness {
     /// Looks at everything now.
     pub async fn look(&self) -> ReadyView {
         let (store, rates) = match self.store_and_rates().await {
-            Ok(rates) => ((CheckStatus::Ok, "can be used".to_owned()), Some(rates)),
+            Ok(rates) => match self.store.complaint() {
+                Some(complaint) => ((CheckStatus::Failing, complaint), Some(rates)),
+                None => ((CheckStatus::Ok, "can be used".to_owned()), Some(rates)),
+            },
             Err(error) => ((CheckStatus::Failing, error.to_string()), None),
         };
         // The authority is embedded: it can decide exactly when its store can be used.
@@ -79,6 +93,7 @@ impl Readiness {
                 let detail = "Stripe refuses the key: put a new one into its file";
                 (CheckStatus::Failing, detail.to_owned())
             }
+            Ok(Some(_)) if let Some(fault) = self.account.fault() => (CheckStatus::Failing, fault),
             Ok(Some(key)) => {
                 let mode = if key.livemode() { "live" } else { "test" };
                 (CheckStatus::Ok, format!("{mode} key ending in {}", key.last4()))

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gate_core::{Clock, Ids};
@@ -55,7 +56,7 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
     if let Some(dir) = config.store.database.parent() {
         make_data_dir(dir)?;
     }
-    let store = SqliteStore::open(&config.store.database, Arc::clone(&clock))
+    let store = SqliteStore::open_with_room(&config.store.database, Arc::clone(&clock))
         .map_err(|error| error.to_string())?;
     let store: Arc<dyn Store> = Arc::new(store);
     let transport: Arc<dyn Transport> = Arc::new(HyperTransport::new(Arc::clone(&clock)));
@@ -82,6 +83,7 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
             api_base: config.stripe.api_base.to_string(),
             version: config.stripe.version,
             account: config.stripe.account,
+            reads_per_minute: config.stripe.calls_per_minute,
         },
         keys: Arc::new(keys),
         webhook_keys: Arc::new(webhook_keys),
@@ -129,17 +131,30 @@ impl Serving {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Serves until `stop`; then takes nothing new, and gives what is under way its grace. What is
-    /// not done by then is left to the reconciler of the next start.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    /// Serves until `stop`, or until the disk failed to keep a commit; then takes nothing new, and
+    /// gives what is under way its grace. What is not done by then is left to the reconciler of the
+    /// next start.
+    ///
+    /// # Errors
+    ///
+    /// That the store is lost: what the disk holds is not known, and only a new process can tell.
+    pub(crate) async fn run(self, stop: CancellationToken) -> Result<(), String> {
         let Self { gateway, service, listener, tls_config, grace, .. } = self;
         let stopping = service.stopping.clone();
+        let mut changes = gateway.store().changes();
+        let is_lost = AtomicBool::new(false);
         let background = CancellationToken::new();
         let serve = listen::serve(listener, tls_config, stopping.clone(), move |request, peer| {
             Arc::clone(&service).answer(request, peer)
         });
         let ending = async {
-            stop.cancelled().await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = changes.lost() => {
+                    is_lost.store(true, Ordering::Release);
+                    stop.cancel();
+                }
+            }
             tracing::info!(grace_secs = grace.as_secs(), "stopping: finishing what is under way");
             stopping.cancel();
             // Refunds are finished before the reconciler ends, so that none is left for nobody.
@@ -157,6 +172,13 @@ impl Serving {
                 "the grace is over; what is not finished is taken up at the next start"
             ),
         }
+        if is_lost.into_inner() {
+            return Err("the store can write no more: the disk failed to keep a commit, or a \
+                        thread of the store panicked (the log says which). Restart; what was under \
+                        way is finished then"
+                .to_owned());
+        }
+        Ok(())
     }
 }
 

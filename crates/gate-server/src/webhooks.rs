@@ -6,14 +6,17 @@
 //! not ours is noted in the log and never adopted. What is missed is found by polling.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gate_api::SurfaceError;
 use gate_authority::LocalAuthority;
 use gate_core::{AccountId, ActionError, ChargeId, Clock, Refunds};
 use gate_stripe::{EventKind, WebhookEvent, verify};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::listen::unless;
 use crate::reread::{StripeKeys, WebhookKeys};
 
 /// Most events that wait for their charge to be looked at; Stripe repeats those beyond.
@@ -21,8 +24,11 @@ const EVENTS_WAITING_MAX: usize = 1024;
 /// Most charges that are looked at together, so that refunds are not kept waiting by Stripe's
 /// rate limit.
 const LOOKS_AT_ONCE_MAX: usize = 4;
+/// How long to wait before a charge that could not be looked at is looked at again; after the last
+/// of these it is left to polling.
+const LOOK_AGAIN_SECS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 /// When a delivery that found no place may come again.
-const COME_AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
+const COME_AGAIN: Duration = Duration::from_secs(60);
 
 /// Takes deliveries.
 pub struct Webhooks {
@@ -34,6 +40,8 @@ pub struct Webhooks {
     pub(crate) secrets: Arc<WebhookKeys>,
     /// The work that is waited for when the process ends.
     pub(crate) tasks: TaskTracker,
+    /// When nothing is to be tried again, because the process ends.
+    pub(crate) ending: CancellationToken,
     pub(crate) places: Places,
 }
 
@@ -116,16 +124,25 @@ impl Webhooks {
             return Ok(());
         }
         let (refunds, looking) = (Arc::clone(&self.refunds), Arc::clone(&self.places.looking));
+        let (clock, ending) = (Arc::clone(&self.clock), self.ending.clone());
         self.tasks.spawn(async move {
-            let turn = looking.acquire().await;
-            look(&refunds, &event, &charge).await;
-            drop((turn, place));
+            for wait in LOOK_AGAIN_SECS {
+                let turn = looking.acquire().await;
+                let is_done = look(&refunds, &event, &charge).await;
+                drop(turn);
+                let again = clock.sleep_until(clock.deadline(Duration::from_secs(wait)));
+                if is_done || unless(&ending, again).await.is_none() {
+                    break;
+                }
+            }
+            drop(place);
         });
         Ok(())
     }
 }
 
-async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) {
+/// Whether the charge could be looked at.
+async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) -> bool {
     match refunds.observe(charge).await {
         Ok(observed) => {
             for (id, state) in observed.ours {
@@ -136,6 +153,7 @@ async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) {
                 let count = observed.others;
                 tracing::info!(event.id, charge.id = %charge, count, "refunds that are not ours");
             }
+            true
         }
         Err(error) => {
             let code = error.code();
@@ -143,16 +161,15 @@ async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) {
                 event.id,
                 charge.id = %charge,
                 error.code = code,
-                "a charge was not looked at for a webhook; its refunds are followed by polling: {error}"
+                "a charge was not looked at for a webhook: {error}"
             );
+            false
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use async_trait::async_trait;
     use gate_authority::RatesFeed;
     use gate_core::Deadline;

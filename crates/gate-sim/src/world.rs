@@ -265,6 +265,9 @@ impl World {
                     self.sound(&error);
                     self.witness.line(|| format!("{id} is not reconciled yet: {error}"));
                 }
+                if done.more {
+                    continue;
+                }
             }
             let timer = self.handle.sleep(self.pause_ms(RECONCILE_MS));
             let changed = pin!(changes.changed());

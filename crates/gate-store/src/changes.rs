@@ -18,6 +18,11 @@ impl Changes {
         self.0.mark_unchanged();
     }
 
+    /// Completes when the store can write no more, for good: its writer has ended.
+    pub async fn lost(&mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
+
     /// Completes at the first commit after the last [`Changes::mark`]; never, once the store is
     /// gone.
     pub async fn changed(&mut self) {

@@ -228,9 +228,17 @@ impl Data {
             .collect()
     }
 
+    fn is_stopped(&self, intent: &Intent) -> bool {
+        let agent = Scope::Agent(intent.agent.clone());
+        [Scope::Organization, agent].iter().any(|scope| self.stops.contains_key(scope))
+    }
+
     fn due(&self, now: Timestamp, due: &Due, limit: usize) -> Vec<Intent> {
         let all = self.intents.values().map(|kept| &kept.intent);
-        let mut found: Vec<&Intent> = all.filter(|intent| due.includes(now, intent)).collect();
+        let mut found: Vec<&Intent> = all
+            .filter(|intent| due.includes(now, intent))
+            .filter(|intent| !matches!(due, Due::Approved) || !self.is_stopped(intent))
+            .collect();
         if matches!(due, Due::Followed) {
             found.sort_by_key(|intent| intent.follow_at);
         }

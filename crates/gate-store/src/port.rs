@@ -45,6 +45,11 @@ pub trait Store: Send + Sync {
 
     /// How many transactions this process made durable.
     fn commits(&self) -> u64;
+
+    /// What keeps it from taking new refunds although it can be read; `None` when nothing does.
+    fn complaint(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Decides what a transaction writes. A function of the time and what was read, nothing else.
@@ -156,7 +161,8 @@ pub struct IntentQuery {
 /// Work that is due now.
 #[derive(Clone, Debug)]
 pub enum Due {
-    /// Approved, to be executed by a gateway, still usable, and under nobody's lease.
+    /// Approved, to be executed by a gateway, still usable, under nobody's lease, and not held by a
+    /// stop: what is held must not stand in the way of the rest.
     Approved,
     /// Submitted by this attempt, whoever holds its lease.
     Attempt(AttemptId),
@@ -413,6 +419,8 @@ pub enum StoreError {
     Conflict(String),
     /// What is stored cannot be read as what it should be. Nothing was written.
     Corrupt(String),
+    /// The disk has no room. Nothing was written.
+    Full(String),
     /// The database cannot be used, or the fate of a commit is not known.
     Unavailable(String),
 }
@@ -422,7 +430,9 @@ impl fmt::Display for StoreError {
         match self {
             Self::Conflict(what) => write!(f, "conflicting write: {what}"),
             Self::Corrupt(what) => write!(f, "the store holds something unreadable: {what}"),
-            Self::Unavailable(what) => write!(f, "the store cannot be used: {what}"),
+            Self::Full(what) | Self::Unavailable(what) => {
+                write!(f, "the store cannot be used: {what}")
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod connection;
 mod migrate;
+mod room;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -15,7 +16,7 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -31,6 +32,7 @@ use crate::database::at_once;
 use crate::port::{Judge, Reads, Snapshot, Store, StoreError};
 use crate::read;
 use connection::fault;
+use room::Room;
 use writer::{Request, Writer};
 
 /// How long a connection waits for another process's write lock.
@@ -57,6 +59,8 @@ pub struct SqliteStore {
     clock: Arc<dyn Clock>,
     changes: Changes,
     commits: Arc<AtomicU64>,
+    /// Whether the room that is kept for outcomes is given up, where it is kept.
+    is_short: Option<Arc<AtomicBool>>,
     /// Both queues are there until the store is dropped.
     writes: Option<SyncSender<Request>>,
     reads: Option<SyncSender<Read>>,
@@ -80,12 +84,28 @@ impl SqliteStore {
     /// newer program; [`StoreError::Corrupt`] when it is not what this program, or an older one,
     /// made.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Self::open_with(path, clock, false)
+    }
+
+    /// Opens it for a process that makes refunds: 4 MiB beside the file are kept for outcomes, for
+    /// when the disk is full. Without them no refund is begun; see [`Store::complaint`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`SqliteStore::open`].
+    pub fn open_with_room(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Self::open_with(path, clock, true)
+    }
+
+    fn open_with(path: &Path, clock: Arc<dyn Clock>, room: bool) -> Result<Self, StoreError> {
         make_file(path)?;
         let mut connection = connect(path)?;
         migrate::migrate(&mut connection, path)?;
         let commits = Arc::new(AtomicU64::new(0));
         let (changed, changes) = Changes::channel();
-        let writer = Writer::new(connection, clock.clone(), commits.clone(), changed)?;
+        let room = room.then(|| Room::beside(path));
+        let is_short = room.as_ref().map(Room::state);
+        let writer = Writer::new(connection, clock.clone(), commits.clone(), changed, room)?;
         let (writes, waiting_writes) = sync_channel(WRITES_WAITING_MAX);
         let (reads, waiting_reads) = sync_channel(READS_WAITING_MAX);
         // From here on a failure drops the store, and with it the threads that it has.
@@ -93,6 +113,7 @@ impl SqliteStore {
             clock,
             changes,
             commits,
+            is_short,
             writes: Some(writes),
             reads: Some(reads),
             writer: None,
@@ -139,6 +160,13 @@ impl Store for SqliteStore {
 
     fn commits(&self) -> u64 {
         self.commits.load(Ordering::Acquire)
+    }
+
+    fn complaint(&self) -> Option<String> {
+        let short = self.is_short.as_ref().is_some_and(|short| short.load(Ordering::Acquire));
+        let text = "the disk is full, so no refund is begun and only outcomes are recorded: make \
+                    room on it";
+        short.then(|| text.to_owned())
     }
 }
 
@@ -222,6 +250,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         ))),
         Err(error) => Err(match fault(error) {
             StoreError::Corrupt(text) => StoreError::Corrupt(format!("{}: {text}", path.display())),
+            StoreError::Full(text) => StoreError::Full(format!("{}: {text}", path.display())),
             StoreError::Unavailable(text) => {
                 StoreError::Unavailable(format!("{}: {text}", path.display()))
             }

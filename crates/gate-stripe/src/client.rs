@@ -12,6 +12,7 @@ use gate_core::{
 use gate_http::{HeaderText, Method, Request, Response, Transport, TransportError};
 use serde::de::DeserializeOwned;
 
+use crate::guard::CALLS_PER_MINUTE;
 use crate::key::{KeySource, StripeKey};
 use crate::permissions::Resource;
 use crate::problem::request_id;
@@ -41,11 +42,19 @@ pub struct StripeConfig {
     pub version: String,
     /// The connected account that is read and refunded on, where there is one.
     pub account: Option<AccountId>,
+    /// Most calls that [`StripeReads`](crate::StripeReads) makes in any 60 s, at least 1; more than
+    /// ten in a second it never makes. Refunds are not counted.
+    pub reads_per_minute: u32,
 }
 
 impl Default for StripeConfig {
     fn default() -> Self {
-        Self { api_base: API_BASE.to_owned(), version: STRIPE_VERSION.to_owned(), account: None }
+        Self {
+            api_base: API_BASE.to_owned(),
+            version: STRIPE_VERSION.to_owned(),
+            account: None,
+            reads_per_minute: CALLS_PER_MINUTE,
+        }
     }
 }
 
@@ -132,11 +141,19 @@ impl StripeClient {
         }
     }
 
-    fn key(&self) -> Result<StripeKey, ReadError> {
+    pub(crate) fn key(&self) -> Result<StripeKey, ReadError> {
         self.keys.key().ok_or(ReadError::KeyMissing)
     }
 
-    fn channel_of(&self, key: &StripeKey) -> Channel {
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.clock.as_ref()
+    }
+
+    pub(crate) const fn reads_per_minute(&self) -> u32 {
+        self.config.reads_per_minute
+    }
+
+    pub(crate) fn channel_of(&self, key: &StripeKey) -> Channel {
         Channel {
             account: self.config.account.clone(),
             livemode: key.livemode(),
@@ -152,6 +169,17 @@ impl StripeClient {
         resource: Resource,
         by: Deadline,
     ) -> Result<T, ReadError> {
+        read(self.fetch(key, path, query, by).await, resource, &self.channel_of(key))
+    }
+
+    /// One attempt at a read, and whatever answer came.
+    pub(crate) async fn fetch(
+        &self,
+        key: &StripeKey,
+        path: &str,
+        query: &[(&str, &str)],
+        by: Deadline,
+    ) -> Result<Response, TransportError> {
         let mut path_and_query = path.to_owned();
         if !query.is_empty() {
             let query = Serializer::new(String::new()).extend_pairs(query).finish();
@@ -166,8 +194,7 @@ impl StripeClient {
             idempotency_key: None,
             form: None,
         };
-        let answer = self.send(key, call, by).await;
-        read(answer, resource, &self.channel_of(key))
+        self.send(key, call, by).await
     }
 
     /// The one place where a request is put together.

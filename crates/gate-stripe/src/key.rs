@@ -113,7 +113,9 @@ impl StripeKey {
         HeaderText::Secret(format!("Bearer {}", self.secret.expose_secret()).into())
     }
 
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    /// Whether it is the same key.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
         self.secret.expose_secret() == other.secret.expose_secret()
     }
 }

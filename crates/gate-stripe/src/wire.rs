@@ -38,7 +38,7 @@ pub(crate) struct Named {
 }
 
 impl Expandable<Named> {
-    fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         match self {
             Self::Id(id) => id,
             Self::Object(object) => &object.id,

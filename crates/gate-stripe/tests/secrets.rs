@@ -19,15 +19,17 @@ mod world;
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use gate_api::connector::{Connector, parse_customers};
 use gate_core::{Channel, ChargeId, Processor, Target};
 use gate_http::TransportError;
-use gate_stripe::KeySource;
+use gate_stripe::{KeySource, StripeReads};
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::authority::attempt;
 use crate::world::{
-    Answer, BY, Key, TEST_KEY, Told, account, charge, client, forbidden, problem, raw, refund, says,
+    Answer, BY, Key, TEST_KEY, Told, account, charge, client, forbidden, list, problem, raw,
+    refund, says,
 };
 
 /// What every secret, and the customer's address, has in it.
@@ -77,6 +79,7 @@ async fn no_key_is_shown_and_a_missing_permission_is_told_once() {
         .init();
     no_key_is_ever_shown(&lines).await;
     a_missing_permission_is_told_once(&lines).await;
+    no_keyword_and_no_row_is_logged(&lines).await;
 }
 
 impl Lines {
@@ -128,4 +131,24 @@ async fn a_missing_permission_is_told_once(lines: &Lines) {
         let count = logged.matches("may not read customers").count();
         assert_eq!(count, warnings, "{logged}");
     }
+}
+
+/// What staff search for and find stays between them and Stripe.
+async fn no_keyword_and_no_row_is_logged(lines: &Lines) {
+    let customer = json!({"id": "cus_1", "created": 0, "name": CANARY, "email": "canary@x"});
+    let found = says(200, &list(vec![customer], false));
+    let unreadable = says(200, &list(vec![json!({"id": "cus_1", "name": CANARY})], false));
+    let transport = Told::answering(vec![found, unreadable, raw(500, &[], b"canary")]);
+    let client = Arc::new(client(transport, Key::of(Some("rk_test_1")), None));
+    let reads = StripeReads::new(client);
+    let ask = parse_customers(br#"{"keyword":"canary"}"#).unwrap();
+    let outcomes = [
+        reads.customers(&ask, BY).await,
+        reads.customers(&ask, BY).await,
+        reads.customers(&ask, BY).await,
+    ];
+    assert_eq!(outcomes.map(|outcome| outcome.is_ok()), [true, false, false]);
+    let logged = lines.take();
+    assert!(logged.contains("/v1/customers/search") && logged.contains("could not be read"));
+    assert!(!logged.contains(CANARY), "{logged}");
 }

@@ -13,6 +13,7 @@
 )]
 
 mod asks;
+mod backlog;
 mod check;
 mod counts;
 mod http;
@@ -33,11 +34,13 @@ use crate::world::World;
 
 const HELP: &str = "\
 torture --gateway PATH [--kills N] [--seed S] [--minutes M]
+torture --gateway PATH --open N
 
   --gateway PATH   the gateway's binary
   --kills N        how often it is killed; 200 unless said
   --seed S         what all choices follow from; a random one unless said
-  --minutes M      how long it may take; 10 unless said";
+  --minutes M      how long it may take; 10 unless said
+  --open N         instead, start it over N open refunds, and say how long what takes";
 /// Kills of one world; more would find its caps used up.
 const KILLS_PER_WORLD: u64 = 40;
 /// Worlds at a time.
@@ -49,6 +52,7 @@ struct Options {
     kills: u64,
     seed: u64,
     minutes: u64,
+    open: Option<u32>,
 }
 
 fn main() -> ExitCode {
@@ -57,22 +61,37 @@ fn main() -> ExitCode {
         eprintln!("{HELP}");
         return ExitCode::FAILURE;
     };
-    print_line(&format!("seed {}", options.seed));
-    match run(&options) {
+    let ran = match options.open {
+        Some(open) => backlog::run(&options.gateway, open),
+        None => {
+            print_line(&format!("seed {}", options.seed));
+            run(&options)
+        }
+    };
+    match ran {
         Ok(table) => {
             print_line(&table);
             ExitCode::SUCCESS
         }
         Err(said) => {
-            eprintln!("FAILED with --seed {} --kills {}\n{said}", options.seed, options.kills);
+            eprintln!("FAILED: `{}`\n{said}", again(&options));
             ExitCode::FAILURE
         }
     }
 }
 
+/// What to say to have the same once more.
+fn again(options: &Options) -> String {
+    match options.open {
+        Some(open) => format!("--open {open}"),
+        None => format!("--seed {} --kills {}", options.seed, options.kills),
+    }
+}
+
 fn options(words: &[String]) -> Option<Options> {
     let seed = RandomState::new().hash_one("seed");
-    let mut options = Options { gateway: PathBuf::new(), kills: 200, seed, minutes: 10 };
+    let mut options =
+        Options { gateway: PathBuf::new(), kills: 200, seed, minutes: 10, open: None };
     for pair in words.chunks(2) {
         let [name, value] = pair else { return None };
         match name.as_str() {
@@ -80,6 +99,7 @@ fn options(words: &[String]) -> Option<Options> {
             "--kills" => options.kills = value.parse().ok()?,
             "--seed" => options.seed = value.parse().ok()?,
             "--minutes" => options.minutes = value.parse().ok()?,
+            "--open" => options.open = Some(value.parse().ok()?),
             _ => return None,
         }
     }

@@ -33,7 +33,7 @@ const DECISIONS: u64 = 2;
 const KILL_MILLIS_MAX: u64 = 400;
 /// How long a kill waits for Stripe to receive a refund, in milliseconds.
 const REFUND_MILLIS_MAX: u64 = 1_000;
-const STRIPE_KEY: &str = "rk_test_51KeyOfTheTorture9876";
+pub(crate) const STRIPE_KEY: &str = "rk_test_51KeyOfTheTorture9876";
 const REVIEWER: &str = "maria";
 const FAULTS: [&str; 6] =
     ["delay", "drop_after", "drop_before", "status_409", "status_429", "status_500_done"];
@@ -64,6 +64,19 @@ pub(crate) struct World {
     counts: Mutex<Counts>,
 }
 
+/// What the product is run with, besides what it is told.
+pub(crate) fn variables(stripe: SocketAddr, data: &Path) -> Vec<(&'static str, String)> {
+    vec![
+        ("GATEWAY_DATA_DIR", data.display().to_string()),
+        ("GATEWAY_EPHEMERAL", "1".to_owned()),
+        ("GATEWAY_FX_URL", format!("http://{stripe}/_sandbox/rates/eurofxref-daily.xml")),
+        ("GATEWAY_RECONCILE_INTERVAL", "1s".to_owned()),
+        ("GATEWAY_STRIPE_TIMEOUT", "1s".to_owned()),
+        ("STRIPE_API_BASE", format!("http://{stripe}")),
+        ("STRIPE_SECRET_KEY", STRIPE_KEY.to_owned()),
+    ]
+}
+
 impl World {
     /// A world with a Stripe, charges, a policy, two agents and a reviewer.
     pub(crate) fn new(binary: &Path, seed: u64, number: u64) -> Result<Self, String> {
@@ -73,15 +86,7 @@ impl World {
         let log = path("log");
         let mut product = Product { binary: binary.to_owned(), variables: Vec::new(), log };
         let (sandbox, stripe) = product.serve(&["stripe-sandbox", "--port", "0"])?;
-        product.variables = vec![
-            ("GATEWAY_DATA_DIR", path("data").display().to_string()),
-            ("GATEWAY_EPHEMERAL", "1".to_owned()),
-            ("GATEWAY_FX_URL", format!("http://{stripe}/_sandbox/rates/eurofxref-daily.xml")),
-            ("GATEWAY_RECONCILE_INTERVAL", "1s".to_owned()),
-            ("GATEWAY_STRIPE_TIMEOUT", "1s".to_owned()),
-            ("STRIPE_API_BASE", format!("http://{stripe}")),
-            ("STRIPE_SECRET_KEY", STRIPE_KEY.to_owned()),
-        ];
+        product.variables = variables(stripe, &path("data"));
         let policy = path("policy.toml");
         Product::write(&policy, POLICY)?;
         product.done(&["policy", "apply", &policy.display().to_string()])?;

@@ -75,10 +75,31 @@ fn surfaces() -> Vec<(SurfaceError, u16, &'static str, &'static str)> {
     table
 }
 
+/// Everything that keeps Stripe from being read for staff.
+fn connector() -> Vec<(ConnectorError, u16, &'static str, &'static str)> {
+    use ConnectorError as E;
+    let after = Duration::from_millis(1500);
+    let permission = "Disputes: Read".to_owned();
+    vec![
+        // error                    status  code                  retry
+        (E::Busy { after }, 429, "rate_limited", "later"),
+        (E::CursorRefused, 400, "invalid_request", "never"),
+        (E::KeyMissing, 503, "stripe_key_missing", "later"),
+        (E::KeyRefused, 502, "stripe_permission", "never"),
+        (E::Paused { after }, 503, "stripe_unavailable", "same_key"),
+        (E::Permission { permission }, 502, "stripe_permission", "never"),
+        (E::Unavailable, 503, "stripe_unavailable", "same_key"),
+        (E::Unreadable, 502, "stripe_error", "same_key"),
+    ]
+}
+
 fn all() -> Vec<(SurfaceError, u16, &'static str, &'static str)> {
     let actions = actions().into_iter();
     let actions = actions.map(|(error, status, code, retry)| (error.into(), status, code, retry));
-    actions.chain(surfaces()).collect()
+    let connector = connector().into_iter();
+    let connector =
+        connector.map(|(error, status, code, retry)| (error.into(), status, code, retry));
+    actions.chain(surfaces()).chain(connector).collect()
 }
 
 #[test]
@@ -154,12 +175,14 @@ fn what_is_for_the_log_stays_there() {
 #[test]
 fn headers_go_with_it() {
     for (error, _, code, retry) in all() {
+        let paused = matches!(error, SurfaceError::Connector(ConnectorError::Paused { .. }));
         let headers = Problem::new(error, Concern::Refund, "req_1").headers;
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
         let expected: &[(&str, &str)] = match (code, retry) {
             ("unauthenticated", _) => &[("WWW-Authenticate", "Bearer")],
             ("http_method_not_allowed", _) => &[("Allow", "GET")],
             ("rate_limited", _) => &[("Retry-After", "2")],
+            _ if paused => &[("Retry-After", "2")],
             (_, "later") => &[("Retry-After", "60")],
             _ => &[],
         };
@@ -182,6 +205,13 @@ fn golden() {
             r#""text":"10.00 EUR"}}"#
         )
     );
+}
+
+#[test]
+fn a_cursor_that_is_refused_is_named() {
+    let problem = Problem::new(ConnectorError::CursorRefused, Concern::Records, "req_1");
+    assert_eq!(problem.field.as_deref(), Some("cursor"));
+    assert!(problem.detail.contains("leave it out to start with the newest"), "{}", problem.detail);
 }
 
 #[test]

@@ -15,6 +15,7 @@
 mod approvals;
 mod asking_again;
 mod audit;
+mod backlog;
 mod caps;
 mod invariants;
 mod keys;

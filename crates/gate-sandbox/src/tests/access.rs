@@ -169,3 +169,35 @@ fn expansion_fills_in_what_exists() {
         assert_eq!(found, there, "{target}");
     }
 }
+
+#[test]
+fn rate_limits_hold_once_they_are_switched_on() {
+    let mut rig = Rig::new();
+    let (search, read) = ("GET /v1/customers/search?query=name:'x'", "GET /v1/balance");
+    let there = "GET /v1/balance Stripe-Account:acct_other";
+    for _ in 0..40 {
+        rig.ok(read);
+    }
+    rig.order("settings", r#"{"rateLimits":true}"#);
+    //  milliseconds later, request, how often it is let through, and what is said then
+    let table = [
+        (0, search, 20, "endpoint-rate"),
+        (0, read, 5, "global-rate"),
+        (0, search, 0, "global-rate"),
+        (0, there, 25, "global-rate"),
+        (999, read, 0, "global-rate"),
+        (1, read, 25, "global-rate"),
+        (1000, search, 20, "endpoint-rate"),
+    ];
+    for (place, (later_ms, line, many, reason)) in table.into_iter().enumerate() {
+        rig.now_ms += later_ms;
+        for _ in 0..many {
+            rig.ok(line);
+        }
+        let refused = rig.send(line);
+        let told = (refused.status, refused.code(), refused.header("Stripe-Rate-Limited-Reason"));
+        assert_eq!(told, (429, "rate_limit", reason), "row {place}: {line}");
+    }
+    rig.order("settings", r#"{"rateLimits":false}"#);
+    rig.ok(read);
+}

@@ -9,6 +9,8 @@ mod laws;
 mod lists;
 mod payments;
 mod refunds;
+mod search;
+mod seed;
 mod webhooks;
 
 use serde_json::Value;

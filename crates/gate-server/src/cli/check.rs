@@ -167,7 +167,12 @@ async fn online(serving: &serve::Serving) -> Vec<Finding> {
         found.push(match line.state {
             CheckState::Ok => Finding::new(&name, "ok", "the key may read it"),
             CheckState::Missing { switches_off } => {
-                Finding::new(&name, "warning", format!("missing; does not work: {switches_off}"))
+                let detail = format!("the key may not read it; does not work: {switches_off}");
+                let permission = line.permission.resource.read();
+                let fix = format!(
+                    "add `{permission}` to the key, in Stripe's dashboard under Developers, API keys"
+                );
+                Finding { fix: Some(fix), ..Finding::new(&name, "warning", detail) }
             }
             CheckState::KeyUnusable => Finding::new(&name, "fault", "Stripe refuses the key"),
             CheckState::Unreachable => Finding::new(&name, "fault", "Stripe could not be asked"),

@@ -184,6 +184,9 @@ settings! {
     STRIPE_TIMEOUT: "stripe.timeout", "GATEWAY_STRIPE_TIMEOUT",
         Some("stripe-timeout"), secs(1, 60), Value("20s"),
         "How long one call to Stripe may take";
+    STRIPE_CALLS_PER_MINUTE: "stripe.calls_per_minute", "GATEWAY_STRIPE_CALLS_PER_MINUTE",
+        Some("stripe-calls-per-minute"), Number { least: 1, most: 600 }, Value("120"),
+        "How many calls the tools that read Stripe for staff may make in a minute";
 
     HOST: "server.host", "GATEWAY_HOST",
         Some("host"), Text("ADDRESS"), Value("127.0.0.1"),
@@ -272,7 +275,6 @@ pub static UNSUPPORTED: &[Unsupported] = &[
     refused("GATEWAY_API_PATH_PREFIX_STRIPPED"),
     refused("GATEWAY_MASTER_KEY_FILE"),
     warned("GATEWAY_METRICS_ADDR"),
-    refused("GATEWAY_STRIPE_CALLS_PER_MINUTE"),
     refused("OIDC_CLIENT_ID"),
     refused("OIDC_CLIENT_SECRET"),
     refused("OIDC_CLIENT_SECRET_FILE"),

@@ -73,7 +73,7 @@ fn nothing_given_is_a_gateway_on_this_machine_without_a_key() {
     assert_eq!((stripe.account, stripe.allow_live), (None, false));
     assert_eq!(stripe.api_base.to_string(), "https://api.stripe.com");
     assert!(stripe.key.is_none() && stripe.webhook.is_none());
-    assert_eq!(stripe.timeout, seconds(20));
+    assert_eq!((stripe.timeout, stripe.calls_per_minute), (seconds(20), 120));
     assert_eq!(stripe.version, "2025-09-30.clover");
 }
 
@@ -91,6 +91,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("stripe.version", "2025-10-29.clover", "\"2025-10-29.clover\""),
     ("stripe.account", "acct_1", "\"acct_1\""),
     ("stripe.timeout", "10s", "\"10s\""),
+    ("stripe.calls_per_minute", "600", "600"),
     ("server.host", "::1", "\"::1\""),
     ("server.port", "0", "0"),
     ("server.tls_cert_file", "/cert.pem", "\"/cert.pem\""),
@@ -177,6 +178,8 @@ fn what_is_wrong_is_told_with_its_place_and_a_remedy() {
         (&["GATEWAY_HOST=127.0.0.1\n"], &["control characters"]),
         (&["GATEWAY_ALLOW_LIVE=true"], &["neither 0 nor 1"]),
         (&["GATEWAY_STRIPE_TIMEOUT=2m"], &["out of bounds", "from 1s to 1m"]),
+        (&["GATEWAY_STRIPE_CALLS_PER_MINUTE=0"], &["out of bounds", "from 1 to 600"]),
+        (&["GATEWAY_STRIPE_CALLS_PER_MINUTE=2/s"], &["no whole number", "from 1 to 600"]),
         (&["GATEWAY_FX_MAX_AGE=7"], &["not a span of time", "7d"]),
         (&["GATEWAY_AGENT_RATE=100/s"], &["100/s burst 400"]),
         (&["GATEWAY_DATABASE=postgres://u:hunter2@h/d"], &["not supported by this version"]),
@@ -269,6 +272,7 @@ fn all_faults_are_told_at_once() {
         "GATEWAY_EPHEMERAL=x",
         "GATEWAY_LOG=x",
         "GATEWAY_PORT=x",
+        "GATEWAY_STRIPE_CALLS_PER_MINUTE=x",
         "GATEWAY_STRIPE_TIMEOUT=x",
         "GATEWAY_TLS_KEY_FILE=/key.pem",
         "STRIPE_ACCOUNT=x",
@@ -289,6 +293,7 @@ fn all_faults_are_told_at_once() {
         "GATEWAY_FX_MAX_AGE",
         "GATEWAY_LOG",
         "GATEWAY_PORT",
+        "GATEWAY_STRIPE_CALLS_PER_MINUTE",
         "GATEWAY_STRIPE_TIMEOUT",
         "GATEWAY_TLS_KEY_FILE",
         "STRIPE_ACCOUNT",

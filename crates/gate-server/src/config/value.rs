@@ -186,6 +186,26 @@ pub(super) fn port(text: &str) -> Result<u16, String> {
     })
 }
 
+/// A whole number within the setting's bounds.
+pub(super) fn number(setting: &Setting, text: &str) -> Result<u32, String> {
+    let (least, most) = match setting.shape {
+        Shape::Number { least, most } => (least, most),
+        Shape::ConfigFile
+        | Shape::Hosts
+        | Shape::Path
+        | Shape::Secret
+        | Shape::Span { .. }
+        | Shape::Switch
+        | Shape::Text(_)
+        | Shape::Words(_) => (0, u32::MAX),
+    };
+    match text.parse() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        Ok(_) => Err(format!("which is out of bounds: use a number from {least} to {most}")),
+        Err(_) => Err(format!("which is no whole number: use one from {least} to {most}")),
+    }
+}
+
 /// Host names in lower case, without repeats; IPv6 addresses in brackets.
 pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
     let mut hosts = Vec::new();

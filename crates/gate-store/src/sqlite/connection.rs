@@ -109,7 +109,9 @@ pub(super) fn fault(error: rusqlite::Error) -> StoreError {
                 "{error}; stop the program, keep a copy of the file, and restore a backup"
             ));
         }
-        Some(Code::DiskFull) => "make room on its disk",
+        Some(Code::DiskFull) => {
+            return StoreError::Full(format!("{error}; make room on its disk"));
+        }
         Some(Code::DatabaseBusy | Code::DatabaseLocked) => "another process writes; ask again",
         Some(Code::CannotOpen | Code::ReadOnly | Code::PermissionDenied) => {
             "see that this user may write the file and its directory"

@@ -105,12 +105,21 @@ impl Judge for Notes {
 
 /// Has a writer over `connection` make entries of these sizes in one batch.
 fn write(connection: Connection, sizes: &[usize]) -> (Vec<Result<(), StoreError>>, u64) {
-    let (queue, waiting) = sync_channel(sizes.len());
-    let answers: Vec<_> = sizes
-        .iter()
-        .map(|size| {
+    let judges = sizes.iter().map(|size| Arc::new(Notes(*size)) as Arc<dyn Judge>);
+    write_all(connection, judges.collect(), None)
+}
+
+/// Has a writer over `connection` make one batch.
+fn write_all(
+    connection: Connection,
+    judges: Vec<Arc<dyn Judge>>,
+    room: Option<Room>,
+) -> (Vec<Result<(), StoreError>>, u64) {
+    let (queue, waiting) = sync_channel(judges.len());
+    let answers: Vec<_> = judges
+        .into_iter()
+        .map(|judge| {
             let (answer, answered) = oneshot::channel();
-            let judge = Arc::new(Notes(*size));
             queue.try_send(Request { reads: Reads::default(), judge, answer }).ok().unwrap();
             answered
         })
@@ -118,7 +127,7 @@ fn write(connection: Connection, sizes: &[usize]) -> (Vec<Result<(), StoreError>
     drop(queue);
     let commits = Arc::new(AtomicU64::new(0));
     let (changed, _changes) = Changes::channel();
-    let writer = Writer::new(connection, Arc::new(NoTime), commits.clone(), changed).unwrap();
+    let writer = Writer::new(connection, Arc::new(NoTime), commits.clone(), changed, room).unwrap();
     writer.run(&waiting);
     let answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect();
     (answers, commits.load(Ordering::Acquire))
@@ -147,6 +156,50 @@ fn a_full_disk_takes_the_whole_batch_and_nothing_else() {
     let (answers, commits) = write(connection, &[10, 10]);
     assert!(answers.iter().all(Result::is_ok), "there is room for these: {answers:?}");
     assert_eq!((commits, entries(&path)), (1, 2));
+}
+
+/// A request that reserves spend: the beginning of a refund.
+struct Begins;
+
+impl Judge for Begins {
+    fn judge(&self, _: Timestamp, _: &Snapshot) -> Vec<Write> {
+        let intent = gate_core::IntentId::parse("int_1").unwrap();
+        vec![Write::Reserve { intent, usd: gate_money::MicroUsd::ZERO, windows: Vec::new() }]
+    }
+}
+
+/// F31: the room is given up for outcomes alone, and kept again once the disk has some.
+#[test]
+fn room_is_kept_for_outcomes() {
+    let (dir, connection) = empty_store();
+    let path = dir.path().join("gate.db");
+    let file = dir.path().join("gate.db-room");
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    let check = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    connection.pragma_update_and_check(None, "max_page_count", pages + 10, check).unwrap();
+    let room = Room::beside(&path);
+    let (is_short, kept) = (room.state(), || fs::metadata(&file).map_or(0, |file| file.len()));
+    assert_eq!((is_short.load(Ordering::Acquire), kept()), (false, 4 * 1024 * 1024));
+
+    let notes = |size| Arc::new(Notes(size)) as Arc<dyn Judge>;
+    let (answers, _) = write_all(connection, vec![notes(1_000_000)], Some(room));
+    assert!(matches!(answers[..], [Err(StoreError::Full(_))]), "{answers:?}");
+    assert_eq!((is_short.load(Ordering::Acquire), kept()), (true, 0), "given up");
+
+    let mut room = Room::beside(&path);
+    assert!(room.give_up());
+    let batch = vec![Arc::new(Begins) as Arc<dyn Judge>, notes(10)];
+    let (answers, commits) = write_all(connect(&path).unwrap(), batch, Some(room));
+    let [Err(StoreError::Unavailable(text)), Ok(())] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!(text, "the disk is full: only outcomes are recorded until there is room again");
+    assert_eq!((commits, entries(&path)), (1, 1), "the outcome is there");
+
+    let mut room = Room::beside(&path);
+    assert!(room.give_up() && !room.give_up());
+    room.take_back(Duration::from_secs(4));
+    assert!(room.is_given_up(), "it is not tried all the time");
+    room.take_back(Duration::from_secs(5));
+    assert_eq!((room.is_given_up(), kept()), (false, 4 * 1024 * 1024));
 }
 
 /// How many audit entries are in the file; they must hold together.

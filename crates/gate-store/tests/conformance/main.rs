@@ -72,6 +72,7 @@ conformance! {
     work::spend_is_given_back_once_to_where_it_was_reserved,
     work::spend_neither_overflows_nor_falls_below_nothing,
     work::submitted_work_is_due_when_its_lease_ends,
+    work::a_stop_holds_what_is_approved_and_nothing_else,
     work::what_is_not_decided_or_used_in_time_expires,
     work::the_books_show_all_that_is_counted_and_held,
     work::work_is_handed_out_oldest_first_up_to_the_limit,

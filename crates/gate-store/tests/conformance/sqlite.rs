@@ -219,7 +219,8 @@ fn a_judge_that_panics_ends_the_writer_and_says_so() {
             assert!(text.contains("restart the process"), "{text}");
         }
         assert_eq!(world.everything().await, before, "readers go on; nothing was written");
-        // Its thread is about to end; from then on the store says so to whoever asks for the time.
+        // From then on the store says so to whoever waits for it, and to whoever asks for the time.
+        world.store.changes().lost().await;
         while world.store.now().await.is_ok() {
             std::thread::yield_now();
         }

@@ -2,11 +2,11 @@
 
 use gate_core::{Approval, Intent, OnApproval, State, Timestamp};
 use gate_money::MicroUsd;
-use gate_store::{Books, Due, Reads, Reservation, Scope, SpendWindow, Spent, Write};
+use gate_store::{Books, Due, Reads, Reservation, Scope, SpendWindow, Spent, StopRow, Write};
 
 use crate::world::{
-    DAY, HOUR, World, approval, at, cell, day, ids, insert, intent_id, intent_with, of_agent,
-    release, reserve, update,
+    DAY, HOUR, World, agent_id, approval, at, cell, day, ids, insert, intent_id, intent_with,
+    of_agent, release, reserve, update,
 };
 
 async fn due(world: &World, due: Due, limit: u16) -> String {
@@ -67,6 +67,37 @@ pub(crate) async fn approved_work_is_due_while_it_is_usable(world: World) {
         ],
     )
     .await;
+}
+
+pub(crate) async fn a_stop_holds_what_is_approved_and_nothing_else(world: World) {
+    let world = world.with_agents().await;
+    let of = |id, agent| {
+        let mut intent = approved(id, State::Approved, UNCHANGED);
+        intent.agent = agent_id(agent);
+        insert(intent)
+    };
+    world.write(vec![of("int_1", 1), of("int_2", 2)]).await;
+    let submitted = intent_with("int_3", State::Submitted, |_| {});
+    world.write(vec![insert(submitted)]).await;
+    let stop =
+        |scope| Write::PutStop(StopRow { scope, by: "ada".to_owned(), note: None, at: at(0) });
+    let table = [
+        // what is stopped                         approved work   one by its id
+        (vec![], "int_1 int_2", "int_1"),
+        (vec![Scope::Agent(agent_id(1))], "int_2", "int_1"),
+        (vec![Scope::Agent(agent_id(2))], "int_1", "int_1"),
+        (vec![Scope::Organization], "", "int_1"),
+    ];
+    for (stopped, expected, one) in table {
+        world.write(stopped.iter().cloned().map(stop).collect()).await;
+        // One alone is asked for, to see that the held do not fill the place.
+        let first = expected.split(' ').next().unwrap();
+        assert_eq!(due(&world, Due::Approved, 1).await, first, "{stopped:?}");
+        assert_eq!(due(&world, Due::Approved, 9).await, expected, "{stopped:?}");
+        assert_eq!(due(&world, Due::One(intent_id("int_1")), 9).await, one, "{stopped:?}");
+        assert_eq!(due(&world, Due::Submitted, 9).await, "int_3", "{stopped:?}");
+        world.write(stopped.into_iter().map(Write::LiftStop).collect()).await;
+    }
 }
 
 pub(crate) async fn what_is_not_decided_or_used_in_time_expires(world: World) {

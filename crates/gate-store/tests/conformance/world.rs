@@ -146,6 +146,7 @@ pub(crate) fn cell(result: Result<(), StoreError>) -> &'static str {
         Ok(()) => "done",
         Err(StoreError::Conflict(_)) => "conflict",
         Err(StoreError::Corrupt(_)) => "corrupt",
+        Err(StoreError::Full(_)) => "full",
         Err(StoreError::Unavailable(_)) => "unavailable",
     }
 }

@@ -10,7 +10,10 @@
 )]
 
 mod authority;
+mod connector;
+mod connector_guard;
 mod end_to_end;
 mod reads;
+mod sandboxed;
 mod sends;
 mod world;

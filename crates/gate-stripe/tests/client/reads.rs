@@ -379,4 +379,10 @@ fn the_permissions_are_those_of_the_manual() {
         ]
     );
     assert_eq!(Resource::Refunds.write(), "Refunds: Write");
+    let page = include_str!("../../../../docs/stripe-setup.md");
+    for (row, said) in PERMISSIONS.iter().zip(rows) {
+        let (name, chosen) = said.split_once(": ").unwrap();
+        let line = format!("| {name} | {chosen} | {} |\n", row.needed_for);
+        assert!(page.contains(&line), "the manual's table lacks {line}");
+    }
 }

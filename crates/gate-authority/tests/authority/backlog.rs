@@ -1,0 +1,77 @@
+//! Much work at once: nothing waits behind what cannot be done, and no kind starves another.
+
+use std::sync::{Arc, Mutex};
+
+use gate_core::{AttemptId, Authority, IntentId, State};
+
+use crate::world::{PLAIN, World, approval, ask, run, user};
+
+/// More than several steps take.
+const MANY: usize = 40;
+
+/// As many intents as charges, each submitted by somebody who is gone.
+fn left_behind(world: &World) -> Vec<IntentId> {
+    let charges = (0..MANY).map(|n| format!("ch_many{n}"));
+    charges
+        .map(|charge| {
+            world.till.add_charge(&charge, 100, "usd");
+            world.decide(&format!("key-{charge} {charge} 100")).intent.id
+        })
+        .collect()
+}
+
+#[test]
+fn a_backlog_is_done_in_steps_that_say_whether_there_is_more() {
+    let world = World::new(PLAIN);
+    let intents = left_behind(&world);
+    let mut steps = vec![world.reconcile()];
+    while steps.last().unwrap().more {
+        steps.push(run(world.reconciler().step()).unwrap());
+    }
+    let done: Vec<usize> = steps.iter().map(|step| step.driven.len()).collect();
+    assert_eq!(done, [16, 16, 8], "no lease had to end in between");
+    assert!(intents.iter().all(|id| world.state(id) == State::Settled));
+}
+
+/// What is taken together is sent together: a slow answer holds up nobody else.
+#[test]
+fn what_is_taken_together_is_driven_at_once() {
+    let world = World::new(PLAIN);
+    left_behind(&world);
+    let made_when_sent = Arc::new(Mutex::new(Vec::new()));
+    let (till, noted) = (Arc::clone(&world.till), Arc::clone(&made_when_sent));
+    world.till.watch(move |_| noted.lock().unwrap().push(till.made().len()));
+    world.reconcile();
+    assert_eq!(
+        *made_when_sent.lock().unwrap(),
+        [0; 16],
+        "the last is sent before the first is made"
+    );
+}
+
+/// A stopped agent's approved requests wait, however many; the other's are made.
+#[test]
+fn what_a_stop_holds_stands_in_nobodys_way() {
+    let world = World::new("daily_cap = \"5000\"\napproval_threshold = \"1\"");
+    let approved = |key, n: usize| {
+        let charge = format!("ch_many{n}");
+        world.till.add_charge(&charge, 100, "usd");
+        let asked = ask(&format!("k{n} {charge} 100"));
+        let seen = world.charge(&charge);
+        let attempt = AttemptId::parse(&format!("att_many{n}")).unwrap();
+        let intent = run(world.authority.decide(key, &asked, &seen, &attempt)).unwrap().intent;
+        run(world.admin().approve(approval(&intent), &user("rita"), None)).unwrap().id
+    };
+    let held: Vec<IntentId> = (0..MANY).map(|n| approved(&world.key, n)).collect();
+    let free = approved(&world.other, MANY);
+    run(world.admin().stop(Some("bot"), None)).unwrap();
+
+    let step = world.reconcile();
+    assert_eq!((step.driven.len(), step.more), (1, false));
+    assert_eq!(world.state(&free), State::Settled);
+    assert!(held.iter().all(|id| world.state(id) == State::Approved));
+
+    run(world.admin().resume(Some("bot"))).unwrap();
+    while run(world.reconciler().step()).unwrap().more {}
+    assert!(held.iter().all(|id| world.state(id) == State::Settled));
+}
