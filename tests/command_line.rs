@@ -80,6 +80,50 @@ async fn agents_and_their_keys() {
     assert_eq!(home.run(&["agent", "rotate", "support-bot"]).code, 1, "revoked for good");
 }
 
+/// From elsewhere a key is like one that there is not.
+#[tokio::test]
+async fn keys_that_end_and_keys_from_somewhere() {
+    let sandbox = Server::sandbox();
+    let (home, _) = Home::with_agent(POLICY);
+    let gateway = home.serve(&sandbox, &[]);
+    let key = |ran: Ran| ran.json()["key"].as_str().unwrap().to_owned();
+    let create = |name: &str, more: &[&str]| {
+        home.run(&[&["agent", "create", name, "--json"], more].concat())
+    };
+    let answer = async |key: &str| {
+        let answer = Call::get("/v1/budget").key(key).send(gateway.at).await;
+        let mut told = answer.json.clone();
+        told["requestId"] = Value::Null;
+        (answer.status, told)
+    };
+    let near = key(create("near", &["--from", "127.0.0.0/8", "::1", "--expires", "90d"]));
+    assert_eq!(answer(&near).await.0, 200);
+    let far = key(create("far", &["--from", "10.0.0.0/8", "--from", "2001:db8::/32"]));
+    let unknown = answer("bb_agent_of-nobody").await;
+    assert_eq!(unknown.0, 401);
+    assert_eq!(answer(&far).await, unknown, "the same answer, to the letter");
+    home.done(&["agent", "rotate", "far", "--from", "127.0.0.1"]);
+    assert_eq!(answer(&far).await.0, 200, "for the old key, too");
+
+    let shown = home.done(&["agent", "show", "near", "--json"]).json();
+    assert_eq!(shown["sources"], json!(["127.0.0.0/8", "::1/128"]));
+    let (made, ends) = (&shown["keys"][0]["createdAt"], &shown["keys"][0]["expiresAt"]);
+    let millis = |text: &Value| gate_api::parse_time(text.as_str().unwrap()).unwrap().millis();
+    assert_eq!(millis(ends) - millis(made), 90 * 24 * 3_600_000);
+    assert_eq!(shown["policy"], "near has no entry and may do nothing.");
+    let said = home.done(&["agent", "show", "near"]).out;
+    assert!(said.contains(" until ") && said.contains("from 127.0.0.0/8, ::1/128"), "{said}");
+    for (arguments, told) in [
+        (["--expires", "soon"], "--expires is `soon`: write a span of time"),
+        (["--expires", "0d"], "a key lasts longer than nothing"),
+        (["--from", "10.1.2.3/8"], "--from: `10.1.2.3/8` has bits set behind its length"),
+    ] {
+        let ran = create("none", &arguments);
+        assert_eq!((ran.code, ran.err.contains(told)), (2, true), "{ran:?}");
+    }
+    assert_eq!(home.run(&["agent", "show", "none"]).code, 1, "none of them was made");
+}
+
 /// What a revoked agent had pending is withdrawn.
 #[tokio::test]
 async fn revoking_withdraws() {
@@ -400,7 +444,7 @@ impl Judge for Forger {
             action: "intent.settled".to_owned(),
             subject: "int_0123456789".to_owned(),
             details: "{}".to_owned(),
-            salt: [0; 16],
+            salt: [0; 48],
         })]
     }
 }

@@ -103,7 +103,11 @@ pub(crate) async fn whole_chain(database: &Path, expected: &[(&str, usize)]) -> 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let store = SqliteStore::open(database, clock).unwrap();
     let query = IntentQuery { limit: 1000, ..IntentQuery::default() };
-    let reads = Reads { audit: true, intents: Some(query), ..Reads::default() };
+    let reads = Reads {
+        audit: Some(gate_store::AuditRange::WHOLE),
+        intents: Some(query),
+        ..Reads::default()
+    };
     let seen = store.read(reads).await.unwrap();
     assert_eq!(verify(&seen.audit).unwrap(), seen.head);
     for (action, count) in expected {

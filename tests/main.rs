@@ -16,6 +16,7 @@
 
 mod asking_again;
 mod audit;
+mod audit_log;
 mod bad_input;
 mod client;
 mod command_line;

@@ -294,7 +294,11 @@ impl World {
     }
 
     pub(crate) async fn audit(&self) -> Vec<AuditRow> {
-        self.store.read(Reads { audit: true, ..Reads::default() }).await.unwrap().audit
+        self.store
+            .read(Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() })
+            .await
+            .unwrap()
+            .audit
     }
 }
 

@@ -14,6 +14,19 @@ pub fn rfc3339(at: Timestamp) -> String {
     format!("{time:.3}")
 }
 
+/// The moment that a text names: RFC 3339 with any offset, or a day, which begins at midnight in
+/// UTC.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Timestamp> {
+    let whole = if text.len() == "2026-10-30".len() {
+        format!("{text}T00:00:00Z")
+    } else {
+        text.to_owned()
+    };
+    let time: jiff::Timestamp = whole.parse().ok()?;
+    Some(Timestamp::from_millis(time.as_millisecond()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +48,22 @@ mod tests {
         ];
         for (millis, text) in table {
             assert_eq!(rfc3339(Timestamp::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn moments_and_days() {
+        let table = [
+            ("2026-10-30T14:05:00.007Z", Some(1_793_369_100_007)),
+            ("2026-10-30T16:05:00+02:00", Some(1_793_369_100_000)),
+            ("2024-03-01", Some(1_709_251_200_000)),
+            ("2024-02-30", None),
+            ("yesterday", None),
+            ("2024-03-01T00:00:00", None),
+            ("", None),
+        ];
+        for (text, millis) in table {
+            assert_eq!(parse_time(text).map(Timestamp::millis), millis, "{text}");
         }
     }
 

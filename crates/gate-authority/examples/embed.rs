@@ -37,7 +37,8 @@ impl Processor for Till {
         let id = RefundId::parse(&format!("re_{}", given.len())).unwrap();
         let refund = Refund { id, status: RefundStatus::Succeeded, intent };
         let minor = ticket.amount().minor();
-        given.push(ListedRefund { refund: refund.clone(), minor, created_at: Shop.now() });
+        let (created_at, audit_head) = (Shop.now(), None);
+        given.push(ListedRefund { refund: refund.clone(), minor, created_at, audit_head });
         Ok(refund)
     }
     async fn refunds_of(&self, _: &ChargeId, _: Deadline) -> Result<Vec<ListedRefund>, ReadError> {

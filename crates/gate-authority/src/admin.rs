@@ -2,6 +2,7 @@
 //! transaction with its audit entry.
 
 mod agents;
+mod emptying;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +24,9 @@ use crate::change::{Actor, Plan, audit, transact};
 use crate::decide::World;
 use crate::keys::Seed;
 use crate::outcome;
+
+pub use agents::KeyTerms;
+pub use emptying::{EmptiedCount, Emptying};
 
 /// Longest note of a reviewer or of a stop, in characters.
 const NOTE_CHARS_MAX: usize = 500;

@@ -165,7 +165,8 @@ impl Authority for LocalAuthority {
         let reads = Reads { agent: Some(AgentBy::Key(hash)), ..Reads::default() };
         let (seen, now) = (self.read(reads).await?, self.now().await?);
         let agent = holder(now, &seen, &hash)?;
-        Ok(Agent { id: agent.id.clone(), name: agent.name.clone() })
+        let AgentRow { id, name, sources, .. } = agent.clone();
+        Ok(Agent { id, name, sources })
     }
 
     async fn find(&self, key: &AgentKey, ask: &Ask) -> Result<Option<Intent>, AuthorityError> {

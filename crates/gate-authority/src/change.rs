@@ -36,6 +36,16 @@ impl Actor {
         Self("gateway".to_owned())
     }
 
+    /// Whether what an audit entry calls its actor is, or acted for, this person.
+    pub(crate) fn names(actor: &str, user: &UserName) -> bool {
+        let (os_user, acting_as) = match actor.strip_prefix("cli:") {
+            Some(cli) => cli.split_once(" as ").map_or((cli, ""), |(os, user)| (os, user)),
+            None => ("", actor),
+        };
+        let os_name = os_user.split('(').next().unwrap_or_default();
+        os_name == user.as_str() || acting_as.strip_prefix("user:") == Some(user.as_str())
+    }
+
     /// The clock.
     #[must_use]
     pub fn sweeper() -> Self {
@@ -163,7 +173,7 @@ pub(crate) fn audit(
     now: Timestamp,
     ids: &dyn Ids,
 ) -> Write {
-    let mut salt = [0; 16];
+    let mut salt = [0; 48];
     ids.fill(&mut salt);
     Write::Audit(AuditEntry {
         at: now,
@@ -173,4 +183,30 @@ pub(crate) fn audit(
         details: details.to_string(),
         salt,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_an_actor_names() {
+        let table = [
+            ("cli:maria(1000)", true),
+            ("cli:maria", true),
+            ("cli:root(0) as user:maria", true),
+            ("user:maria", true),
+            ("cli:root(0)", false),
+            ("cli:root(0) as user:mariana", false),
+            ("cli:mariana(1000) as user:ben", false),
+            ("agent:maria", false),
+            ("gateway", false),
+            ("maria", false),
+            ("", false),
+        ];
+        let maria = UserName::parse("maria").unwrap();
+        for (actor, names) in table {
+            assert_eq!(Actor::names(actor, &maria), names, "{actor}");
+        }
+    }
 }

@@ -75,7 +75,7 @@ fn everything() -> Reads {
         intents: Some(IntentQuery { limit: u32::MAX, ..IntentQuery::default() }),
         policy: true,
         users: true,
-        audit: true,
+        audit: Some(gate_store::AuditRange::WHOLE),
         books: true,
         ..Reads::default()
     }

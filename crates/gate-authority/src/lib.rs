@@ -26,6 +26,7 @@
 
 mod admin;
 mod approval;
+mod audit;
 mod authority;
 mod change;
 mod decide;
@@ -36,7 +37,8 @@ mod rates;
 mod records;
 mod sweeper;
 
-pub use admin::{Admin, AdminError, IntentList};
+pub use admin::{Admin, AdminError, EmptiedCount, Emptying, IntentList, KeyTerms};
+pub use audit::{AnchorsAtStripe, AuditAnchor, AuditFinding, AuditReport};
 pub use authority::{AuthorityConfig, LocalAuthority};
 pub use change::Actor;
 pub use invariants::{AtStripe, Finding, Level, invariants, invariants_at_stripe, invariants_of};

@@ -203,6 +203,7 @@ impl Processor for Scripted {
             refund: refund.clone(),
             minor: self.charge.amount.minor(),
             created_at: Timestamp::from_millis(1_000_000),
+            audit_head: None,
         };
         Ok(self.made.lock().unwrap().iter().map(listed).collect())
     }
@@ -242,7 +243,8 @@ impl OneIntent {
 #[async_trait]
 impl Authority for OneIntent {
     async fn agent(&self, _: &AgentKey) -> Result<Agent, AuthorityError> {
-        Ok(Agent { id: AgentId::parse("agt_1").unwrap(), name: AgentName::parse("bot").unwrap() })
+        let (id, name) = (AgentId::parse("agt_1").unwrap(), AgentName::parse("bot").unwrap());
+        Ok(Agent { id, name, sources: Vec::new() })
     }
     async fn find(&self, _: &AgentKey, ask: &Ask) -> Result<Option<Intent>, AuthorityError> {
         let found = self.intent.lock().unwrap().clone();

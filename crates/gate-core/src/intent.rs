@@ -318,6 +318,8 @@ pub struct ListedRefund {
     pub minor: i64,
     /// When Stripe made it.
     pub created_at: Timestamp,
+    /// Head of the audit chain that its metadata carries, in hex.
+    pub audit_head: Option<String>,
 }
 
 /// Stripe's status of a refund.

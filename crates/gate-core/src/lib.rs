@@ -37,6 +37,7 @@ mod ports;
 mod reconcile;
 mod refund;
 mod request;
+mod source;
 mod state;
 mod time;
 
@@ -64,5 +65,6 @@ pub use ports::{
 pub use reconcile::{Reconciled, Reconciler};
 pub use refund::{Observed, Refunds, Settings};
 pub use request::{FixedRequest, RequestParts};
+pub use source::Source;
 pub use state::{Event, IllegalEvent, State};
 pub use time::{Clock, Deadline, Ids, Timestamp};

@@ -1,6 +1,7 @@
 //! The ports: what the core needs of the world, as small traits named after roles.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use crate::ids::{
 };
 use crate::intent::{DecisionReason, Intent, ListedRefund, Refund, Valuation};
 use crate::permit::{Claim, Lease, Ticket};
+use crate::source::Source;
 use crate::state::{Event, State};
 use crate::time::{Deadline, Timestamp};
 
@@ -336,6 +338,17 @@ pub struct Agent {
     pub id: AgentId,
     /// Its name in the policy.
     pub name: AgentName,
+    /// From where alone its keys are taken; from everywhere, when there is none. Whoever sees the
+    /// caller's address asks [`Agent::may_call_from`].
+    pub sources: Vec<Source>,
+}
+
+impl Agent {
+    /// Whether its keys are taken from `address`.
+    #[must_use]
+    pub fn may_call_from(&self, address: IpAddr) -> bool {
+        self.sources.is_empty() || self.sources.iter().any(|source| source.contains(address))
+    }
 }
 
 /// A decision, recorded.

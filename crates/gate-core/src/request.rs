@@ -72,6 +72,13 @@ impl FixedRequest {
         }
     }
 
+    /// Head of the audit chain before this was recorded, hex, as it went into the metadata.
+    #[must_use]
+    pub fn audit_head(&self) -> Option<&str> {
+        let (_, head) = self.form.split_once("&metadata%5Bburnbound_audit%5D=")?;
+        head.split('&').next()
+    }
+
     /// Whether these bytes refund exactly `amount` of `charge` for `intent`.
     pub(crate) fn refunds(&self, intent: &IntentId, charge: &ChargeId, amount: Amount) -> bool {
         let start = charge_and_amount(charge, amount);

@@ -5,6 +5,7 @@
 
 mod admin;
 mod arguments;
+mod audit;
 mod check;
 mod output;
 

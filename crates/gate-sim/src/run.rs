@@ -276,7 +276,7 @@ impl Course {
         }
         self.world.stripe.tell();
         self.refunds = self.world.stripe.refunds();
-        let rows = Reads { audit: true, ..Reads::default() };
+        let rows = Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() };
         let rows =
             self.world.store.read(rows).now_or_never().and_then(Result::ok).unwrap_or_default();
         let query = IntentQuery { limit: 1000, ..IntentQuery::default() };

@@ -27,7 +27,10 @@ mod rows;
 mod sqlite;
 mod write;
 
-pub use audit::{AuditEntry, AuditFault, AuditRow, Head, verify};
+pub use audit::{
+    AuditEntry, AuditFault, AuditField, AuditRange, AuditRow, EMPTIED, Emptied, Head, Verifier,
+    verify,
+};
 pub use changes::Changes;
 pub use memory::MemStore;
 pub use port::{

@@ -9,7 +9,7 @@ use gate_core::{AgentId, Approval, ApprovalId, Clock, Intent, IntentId, State, T
 use gate_money::{MicroUsd, RateTable};
 use tokio::sync::watch;
 
-use crate::audit::{AuditRow, Head};
+use crate::audit::{AuditField, AuditRange, AuditRow, EMPTIED, Head};
 use crate::changes::Changes;
 use crate::port::{
     AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, Judge, KeyRow, PolicyRow, Reads,
@@ -156,7 +156,7 @@ impl Data {
             },
             rates: self.rates.clone().filter(|_| reads.rates),
             users: if reads.users { self.users.values().cloned().collect() } else { Vec::new() },
-            audit: if reads.audit { self.audit.values().cloned().collect() } else { Vec::new() },
+            audit: reads.audit.map_or_else(Vec::new, |range| self.audited(range)),
             books: if reads.books { self.books() } else { Books::default() },
             agent,
             intent,
@@ -165,6 +165,11 @@ impl Data {
 
     fn intent(&self, id: &IntentId) -> Option<Intent> {
         self.intents.get(id).map(|kept| kept.intent.clone())
+    }
+
+    fn audited(&self, range: AuditRange) -> Vec<AuditRow> {
+        let rows = self.audit.values().filter(|row| row.n > range.after);
+        rows.take(usize::try_from(range.limit).unwrap_or(usize::MAX)).cloned().collect()
     }
 
     fn agents_by_name(&self) -> Vec<AgentRow> {
@@ -283,6 +288,9 @@ impl Data {
                 self.reserved.contains_key(intent)
                     || (!windows.is_empty() && !self.intents.contains_key(intent))
             }
+            Write::EmptyAudit { n, fields } => self.audit.get(n).is_none_or(|row| {
+                row.entry.action == EMPTIED && fields.contains(&AuditField::Details)
+            }),
             Write::Audit(_)
             | Write::LiftStop(_)
             | Write::PutRates(_)
@@ -306,6 +314,13 @@ impl Data {
                 let (head, row) = self.head.append(entry);
                 self.put(undo, |data| &mut data.head, head);
                 self.set(undo, |data| &mut data.audit, head.n, Some(row));
+            }
+            Write::EmptyAudit { n, fields } => {
+                let mut row = self.audit.get(&n).cloned();
+                if let Some(row) = &mut row {
+                    fields.into_iter().for_each(|field| row.empty(field));
+                }
+                self.set(undo, |data| &mut data.audit, n, row);
             }
             Write::InsertIntent(intent) => self.keep(undo, *intent, true),
             Write::UpdateIntent { intent, .. } => {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::{
-    AgentId, AgentName, Approval, ApprovalId, AttemptId, IdempotencyKey, Intent, IntentId, State,
-    Target, Timestamp, UserName, Wanted,
+    AgentId, AgentName, Approval, ApprovalId, AttemptId, IdempotencyKey, Intent, IntentId, Source,
+    State, Target, Timestamp, UserName, Wanted,
 };
 use gate_money::{MicroUsd, RateTable};
 
-use crate::audit::{AuditEntry, AuditRow, Head};
+use crate::audit::{AuditEntry, AuditField, AuditRange, AuditRow, Head};
 use crate::changes::Changes;
 
 /// Where everything durable lies.
@@ -88,8 +88,8 @@ pub struct Reads {
     pub rates: bool,
     /// All people, by name.
     pub users: bool,
-    /// The whole audit chain.
-    pub audit: bool,
+    /// A part of the audit chain.
+    pub audit: Option<AuditRange>,
     /// Everything that is counted and held, for whoever checks it against the intents.
     pub books: bool,
 }
@@ -206,7 +206,7 @@ pub struct Snapshot {
     pub rates: Option<RateTable>,
     /// All people.
     pub users: Vec<UserRow>,
-    /// The audit chain.
+    /// The part of the audit chain that was asked for, in its order.
     pub audit: Vec<AuditRow>,
     /// What is counted and held.
     pub books: Books,
@@ -245,6 +245,8 @@ pub struct AgentRow {
     pub created_at: Timestamp,
     /// Since when it may do nothing.
     pub revoked_at: Option<Timestamp>,
+    /// From where alone its keys are taken; from everywhere, when there is none.
+    pub sources: Vec<Source>,
     /// Its keys, oldest first.
     pub keys: Vec<KeyRow>,
 }
@@ -356,6 +358,14 @@ pub struct UserRow {
 pub enum Write {
     /// Adds an entry to the audit chain.
     Audit(AuditEntry),
+    /// Empties fields of an entry, and their salts; the chain holds as before. An entry that is
+    /// not there is a conflict, and so are the details of one that says what was emptied.
+    EmptyAudit {
+        /// The entry.
+        n: u64,
+        /// What of it.
+        fields: Vec<AuditField>,
+    },
     /// Adds an intent, which then holds its key.
     InsertIntent(Box<Intent>),
     /// Adds a version of the policy, which is then in force.
@@ -486,6 +496,7 @@ impl Write {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Audit(_) => "an audit entry",
+            Self::EmptyAudit { .. } => "there is no such audit entry, or it says what was emptied",
             Self::InsertIntent(_) => {
                 "the intent, its key or its approval exists, or its agent does not"
             }

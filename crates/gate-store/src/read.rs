@@ -1,10 +1,10 @@
 //! Reads what a transaction asked for. Whoever calls has begun a transaction, so that all of it is
 //! of one state.
 
-use gate_core::{AgentId, AgentName, Intent, IntentId, Target, Timestamp, Wanted};
+use gate_core::{AgentId, AgentName, Intent, IntentId, Source, Target, Timestamp, Wanted};
 use gate_money::{Currency, Decimal, RateTable};
 
-use crate::audit::{AuditEntry, AuditRow, Head};
+use crate::audit::{AuditEntry, AuditRange, AuditRow, Head};
 use crate::database::{Cells, Database, Value, params};
 use crate::port::{
     AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, KeyHash, KeyRow, PolicyRow, Prior, Reads,
@@ -64,8 +64,8 @@ pub(crate) async fn snapshot(
     if reads.users {
         seen.users = users(connection).await?;
     }
-    if reads.audit {
-        seen.audit = audit(connection).await?;
+    if let Some(range) = reads.audit {
+        seen.audit = audit(connection, range).await?;
     }
     if reads.books {
         seen.books = books(connection).await?;
@@ -82,9 +82,14 @@ async fn head(connection: &impl Database) -> Result<Head, StoreError> {
     Ok(head.unwrap_or_default())
 }
 
-async fn audit(connection: &impl Database) -> Result<Vec<AuditRow>, StoreError> {
+pub(crate) async fn audit(
+    connection: &impl Database,
+    range: AuditRange,
+) -> Result<Vec<AuditRow>, StoreError> {
     const SQL: &str = include_str!("sql/audit.sql");
-    rows(connection, SQL, "audit", params![], |cells| {
+    // What was put in before the first is seen, too.
+    let after = if range.after == 0 { i64::MIN.into() } else { rows::integer(range.after)? };
+    rows(connection, SQL, "audit", [after, range.limit.into()], |cells| {
         Ok(AuditRow {
             n: cells.count("n")?,
             entry: AuditEntry {
@@ -95,6 +100,7 @@ async fn audit(connection: &impl Database) -> Result<Vec<AuditRow>, StoreError> 
                 details: cells.owned("details")?,
                 salt: cells.bytes("salt")?,
             },
+            marks: cells.bytes("marks")?,
             digest: cells.bytes("digest")?,
             hash: cells.bytes("hash")?,
         })
@@ -315,6 +321,7 @@ async fn agent(connection: &impl Database, id: &AgentId) -> Result<Option<AgentR
             name: cells.parsed("name", AgentName::parse)?,
             created_at: cells.time("created_at")?,
             revoked_at: cells.time_if("revoked_at")?,
+            sources: cells.parsed("sources", sources)?,
             keys: Vec::new(),
         })
     })
@@ -330,6 +337,12 @@ async fn agent(connection: &impl Database, id: &AgentId) -> Result<Option<AgentR
     })
     .await?;
     Ok(Some(AgentRow { keys, ..agent }))
+}
+
+/// The sources in a cell.
+fn sources(text: &str) -> Option<Vec<Source>> {
+    let texts: Vec<String> = serde_json::from_str(text).ok()?;
+    texts.iter().map(|text| Source::parse(text).ok()).collect()
 }
 
 async fn policy(connection: &impl Database) -> Result<Option<PolicyRow>, StoreError> {

@@ -235,6 +235,8 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "trusted_schema", false)?;
+        // What is emptied is not to stay behind in the file's free space.
+        connection.pragma_update(None, "secure_delete", true)?;
         // Below zero it is an amount of memory, not a number of pages.
         connection.pragma_update(None, "cache_size", CACHE_KIB.saturating_neg())?;
         connection.pragma_update(None, "mmap_size", 0)?;

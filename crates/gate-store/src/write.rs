@@ -3,9 +3,10 @@
 use gate_core::{Intent, IntentId, State, Timestamp};
 use gate_money::{MicroUsd, RateTable};
 
-use crate::audit::{AuditEntry, Head};
+use crate::audit::{AuditEntry, AuditField, AuditRange, EMPTIED, Head};
 use crate::database::{Database, Value, params};
 use crate::port::{AgentRow, PolicyRow, Scope, SpendWindow, StopRow, StoreError, UserRow, Write};
+use crate::read;
 use crate::rows::{approval_values, integer, intent_values, json, row};
 
 /// Makes `write`; `head` is the audit chain's before and after it.
@@ -23,6 +24,7 @@ pub(crate) async fn make(
     let to = Target { connection, write: write.name() };
     match write {
         Write::Audit(entry) => *head = to.append(*head, entry).await?,
+        Write::EmptyAudit { n, fields } => to.empty_audit(*n, fields).await?,
         Write::InsertIntent(intent) => to.insert_intent(intent).await?,
         Write::InsertPolicy(policy) => to.insert_policy(policy).await?,
         Write::InsertUser(user) => to.insert_user(user).await?,
@@ -60,12 +62,26 @@ impl<D: Database> Target<'_, D> {
                 &entry.subject,
                 &entry.details,
                 &entry.salt,
+                &row.marks,
                 &row.digest,
                 &row.hash
             ],
         )
         .await?;
         Ok(head)
+    }
+
+    async fn empty_audit(&self, n: u64, fields: &[AuditField]) -> Result<(), StoreError> {
+        const SQL: &str = include_str!("sql/empty_audit.sql");
+        let range = AuditRange { after: n.saturating_sub(1), limit: 1 };
+        let found = read::audit(self.connection, range).await?.pop();
+        let mut row = found.filter(|row| row.n == n).ok_or_else(|| self.conflict())?;
+        if row.entry.action == EMPTIED && fields.contains(&AuditField::Details) {
+            return Err(self.conflict());
+        }
+        fields.iter().for_each(|field| row.empty(*field));
+        let AuditEntry { actor, subject, details, salt, .. } = &row.entry;
+        self.must_change(SQL, params![actor, subject, details, salt, integer(n)?]).await
     }
 
     async fn insert_intent(&self, intent: &Intent) -> Result<(), StoreError> {
@@ -140,7 +156,9 @@ impl<D: Database> Target<'_, D> {
         const KEY: &str = include_str!("sql/insert_agent_key.sql");
         let id = agent.id.as_str();
         let (created_at, revoked_at) = (agent.created_at.millis(), millis(agent.revoked_at));
-        self.run(AGENT, params![id, agent.name.as_str(), created_at, revoked_at]).await?;
+        let sources: Vec<String> = agent.sources.iter().map(ToString::to_string).collect();
+        let sources = json(&sources)?;
+        self.run(AGENT, params![id, agent.name.as_str(), created_at, revoked_at, sources]).await?;
         self.run(NO_KEYS, params![id]).await?;
         for (place, key) in (0_i64..).zip(&agent.keys) {
             let (created_at, expires_at) = (key.created_at.millis(), millis(key.expires_at));

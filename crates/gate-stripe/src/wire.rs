@@ -16,6 +16,8 @@ use serde_json::Value;
 
 /// The metadata under which a refund carries our intent's id.
 const INTENT_METADATA: &str = "burnbound_intent";
+/// Names the metadata that carries the head of the audit chain.
+const AUDIT_METADATA: &str = "burnbound_audit";
 
 /// Why an answer cannot be used; for the log.
 #[derive(Debug)]
@@ -254,16 +256,17 @@ impl RefundWire {
         let minor = self.amount.ok_or(Unusable("a refund without an amount"))?;
         let created = self.created.ok_or(Unusable("a refund without a time"))?;
         let created_at = Timestamp::from_millis(created.saturating_mul(1000));
-        Ok(ListedRefund { refund: self.into_refund()?, minor, created_at })
+        let audit_head = self.metadata(AUDIT_METADATA).map(str::to_owned);
+        Ok(ListedRefund { refund: self.into_refund()?, minor, created_at, audit_head })
+    }
+
+    fn metadata(&self, name: &str) -> Option<&str> {
+        self.metadata.as_ref()?.get(name)?.as_str()
     }
 
     /// The refund in the core's terms. Without a status it counts as pending, and is followed.
     pub(crate) fn into_refund(self) -> Result<Refund, Unusable> {
-        let intent = self
-            .metadata
-            .as_ref()
-            .and_then(|metadata| metadata.get(INTENT_METADATA))
-            .and_then(Value::as_str);
+        let intent = self.metadata(INTENT_METADATA);
         Ok(Refund {
             id: RefundId::parse(&self.id).map_err(|_| Unusable("no refund id"))?,
             status: RefundStatus::from_stripe(self.status.as_deref().unwrap_or("pending")),

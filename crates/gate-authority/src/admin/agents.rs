@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gate_core::{AgentId, AgentKey, AgentName, State, Timestamp, UserName};
+use gate_core::{AgentId, AgentKey, AgentName, Source, State, Timestamp, UserName};
 use gate_store::{AgentBy, AgentRow, IntentQuery, KeyRow, Reads, Write};
 
 use super::{Admin, AdminError, known_agent, known_user, no_agent, policy_text, policy_writes};
@@ -12,23 +12,81 @@ use crate::keys;
 
 /// How long the key before a rotation is still taken.
 const ROTATION_GRACE: Duration = Duration::from_secs(24 * 3600);
+/// Longest that a key may last.
+const LIFETIME_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
+/// Most ranges that an agent's keys are taken from.
+const SOURCES_MAX: usize = 32;
 /// Most open requests that one revocation withdraws.
 const WITHDRAWN_MAX: u32 = 10_000;
 
+/// How long a key lasts, and from where it is taken. What is not said stays as it was; a new
+/// agent's key lasts until it is revoked, and is taken from everywhere.
+#[derive(Clone, Debug, Default)]
+pub struct KeyTerms {
+    /// How long the new key is taken, at most 3650 days.
+    pub lifetime: Option<Duration>,
+    /// From where alone the agent's keys are taken, the old one's too: 32 ranges at most.
+    pub sources: Option<Vec<Source>>,
+}
+
+impl KeyTerms {
+    fn checked(&self) -> Result<Self, AdminError> {
+        if self.lifetime.is_some_and(|span| span.is_zero() || span > LIFETIME_MAX) {
+            return Err(AdminError::Invalid(
+                "a key lasts longer than nothing and at most 3650d".to_owned(),
+            ));
+        }
+        let sources = self.sources.as_ref().map_or(0, Vec::len);
+        if sources > SOURCES_MAX {
+            return Err(AdminError::Invalid(format!(
+                "{sources} ranges are too many: {SOURCES_MAX} at most, so use wider ones"
+            )));
+        }
+        Ok(self.clone())
+    }
+
+    fn details(agent: &AgentRow) -> serde_json::Value {
+        let sources: Vec<String> = agent.sources.iter().map(ToString::to_string).collect();
+        let expires_at = agent.keys.last().and_then(|key| key.expires_at);
+        serde_json::json!({
+            "name": agent.name.as_str(),
+            "expiresAtMillis": expires_at.map(Timestamp::millis),
+            "sources": sources,
+        })
+    }
+}
+
 impl Admin<'_> {
-    /// Makes an agent and its key, which is shown once; with `starter`, or an `owner`, also its
-    /// entry in the policy.
+    /// As [`Admin::create_agent_under`], without terms.
     ///
     /// # Errors
     ///
-    /// [`AdminError::Conflict`] when the name is, or was, an agent's, or stands in the policy
-    /// already although an entry was to be written.
+    /// Its own.
     pub async fn create_agent(
         &self,
         name: &AgentName,
         owner: Option<&UserName>,
         starter: bool,
     ) -> Result<(AgentRow, AgentKey), AdminError> {
+        self.create_agent_under(&KeyTerms::default(), name, owner, starter).await
+    }
+
+    /// Makes an agent and its key, which is shown once; with `starter`, or an `owner`, also its
+    /// entry in the policy.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Conflict`] when the name is, or was, an agent's, or stands in the policy
+    /// already although an entry was to be written; [`AdminError::Invalid`] for terms that cannot
+    /// be.
+    pub async fn create_agent_under(
+        &self,
+        terms: &KeyTerms,
+        name: &AgentName,
+        owner: Option<&UserName>,
+        starter: bool,
+    ) -> Result<(AgentRow, AgentKey), AdminError> {
+        let terms = terms.checked()?;
         let key = keys::new_key(self.authority.ids.as_ref());
         let (stored_key, name, owner) = (key.clone(), name.clone(), owner.cloned());
         let reads = Reads {
@@ -49,10 +107,11 @@ impl Admin<'_> {
                     name: name.clone(),
                     created_at: world.now,
                     revoked_at: None,
-                    keys: vec![key_row(&stored_key, world.now)],
+                    sources: terms.sources.clone().unwrap_or_default(),
+                    keys: vec![key_row(&stored_key, world.now, terms.lifetime)],
                 };
                 let mut writes = vec![Write::PutAgent(agent.clone())];
-                let details = serde_json::json!({ "name": name.as_str() });
+                let details = KeyTerms::details(&agent);
                 writes.push(world.audited(by, "agent.created", agent.id.as_str(), &details));
                 if starter || owner.is_some() {
                     if let Some(owner) = &owner {
@@ -69,16 +128,33 @@ impl Admin<'_> {
         Ok((row, key))
     }
 
-    /// Makes a new key for an agent. The one before is taken for 24 more hours, or not at all.
+    /// As [`Admin::rotate_agent_under`], under the same terms as before.
     ///
     /// # Errors
     ///
-    /// [`AdminError::NotFound`]; [`AdminError::Conflict`] when the agent is revoked.
+    /// Its own.
     pub async fn rotate_agent(
         &self,
         name: &str,
         at_once: bool,
     ) -> Result<(AgentRow, AgentKey), AdminError> {
+        self.rotate_agent_under(&KeyTerms::default(), name, at_once).await
+    }
+
+    /// Makes a new key for an agent, which lasts as long as the one before was made for. The one
+    /// before is taken for 24 more hours, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`]; [`AdminError::Conflict`] when the agent is revoked;
+    /// [`AdminError::Invalid`] for terms that cannot be.
+    pub async fn rotate_agent_under(
+        &self,
+        terms: &KeyTerms,
+        name: &str,
+        at_once: bool,
+    ) -> Result<(AgentRow, AgentKey), AdminError> {
+        let terms = terms.checked()?;
         let key = keys::new_key(self.authority.ids.as_ref());
         let (stored_key, name) = (key.clone(), name.to_owned());
         let reads = Reads { agent: Some(AgentBy::Name(name.clone())), ..Reads::default() };
@@ -90,6 +166,10 @@ impl Admin<'_> {
                         "agent {name} is revoked for good: create another one"
                     )));
                 }
+                let lifetime = terms.lifetime.or_else(|| agent.keys.last().and_then(made_for));
+                if let Some(sources) = &terms.sources {
+                    agent.sources.clone_from(sources);
+                }
                 let grace = if at_once { world.now } else { world.now.after(ROTATION_GRACE) };
                 agent.keys.retain(|key| key.expires_at.is_none_or(|at| at > world.now));
                 // Never more than two are valid: what was rotated before ends now.
@@ -97,8 +177,11 @@ impl Admin<'_> {
                     let until = if older == 0 { grace } else { world.now };
                     key.expires_at = Some(key.expires_at.map_or(until, |at| at.min(until)));
                 }
-                agent.keys.push(key_row(&stored_key, world.now));
-                let details = serde_json::json!({ "atOnce": at_once });
+                agent.keys.push(key_row(&stored_key, world.now, lifetime));
+                let mut details = KeyTerms::details(&agent);
+                if let Some(details) = details.as_object_mut() {
+                    details.insert("atOnce".to_owned(), at_once.into());
+                }
                 let writes = vec![
                     Write::PutAgent(agent.clone()),
                     world.audited(by, "agent.rotated", agent.id.as_str(), &details),
@@ -148,6 +231,17 @@ impl Admin<'_> {
         .await
     }
 
+    /// One agent, by name or id.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::NotFound`].
+    pub async fn agent(&self, name: &str) -> Result<AgentRow, AdminError> {
+        let by = Some(AgentBy::Name(name.to_owned()));
+        let seen = self.authority.read(Reads { agent: by, ..Reads::default() }).await?;
+        known_agent(&seen, name).cloned()
+    }
+
     /// All agents, by name.
     ///
     /// # Errors
@@ -158,6 +252,13 @@ impl Admin<'_> {
     }
 }
 
-fn key_row(key: &AgentKey, now: Timestamp) -> KeyRow {
-    KeyRow { hash: keys::hash(key), hint: keys::hint(key), created_at: now, expires_at: None }
+fn key_row(key: &AgentKey, now: Timestamp, lifetime: Option<Duration>) -> KeyRow {
+    let expires_at = lifetime.map(|lifetime| now.after(lifetime));
+    KeyRow { hash: keys::hash(key), hint: keys::hint(key), created_at: now, expires_at }
+}
+
+/// How long the newest key of an agent was made for; no rotation has ended it yet.
+fn made_for(key: &KeyRow) -> Option<Duration> {
+    let millis = key.expires_at?.millis().checked_sub(key.created_at.millis())?;
+    u64::try_from(millis).ok().map(Duration::from_millis)
 }

@@ -39,7 +39,7 @@ pub async fn invariants_at_stripe(
     call_timeout: Duration,
 ) -> Result<AtStripe, AuthorityError> {
     let mut at_stripe = AtStripe::default();
-    let reads = Reads { audit: false, books: false, ..everything() };
+    let reads = Reads { audit: None, books: false, ..everything() };
     let intents = authority.read(reads).await?.intents;
     let record: Record = intents.iter().map(|intent| (intent.id.clone(), intent.clone())).collect();
     let mut charges: Vec<(&ChargeId, Vec<IntentId>)> = Vec::new();

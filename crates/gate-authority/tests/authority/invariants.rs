@@ -14,7 +14,7 @@ use crate::world::{ASKS, HOUR, World, run, user};
 const CALL: Duration = Duration::from_secs(2);
 
 /// A world with an intent in each state, which is its key.
-fn all_states() -> World {
+pub(crate) fn all_states() -> World {
     let world = World::new(&format!("{ASKS}\nowner = \"mona\""));
     // Only what began after the policy is held against its cap.
     world.clock.advance(24 * HOUR);
@@ -49,7 +49,7 @@ fn everything(world: &World) -> Snapshot {
         intents: Some(IntentQuery { limit: u32::MAX, ..IntentQuery::default() }),
         policy: true,
         users: true,
-        audit: true,
+        audit: Some(gate_store::AuditRange::WHOLE),
         books: true,
         ..Reads::default()
     })
@@ -193,11 +193,11 @@ fn each_corruption_has_its_finding() {
             "I7 canceled: it is canceled, and its approval is not"),
         // I9: the audit log
         (|s| s.audit[3].entry.actor = "agent:agt_other".to_owned(),
-            "I9 -: audit entry 4 was altered"),
+            "I9 -: the actor of audit entry 4 was altered"),
         (|s| s.audit[3].hash = [0; 32],
-            "I9 -: the seal of audit entry 4 does not hold"),
+            "I9 -: the seal of audit entry 4 does not hold: the entry was replaced, put in or moved"),
         (|s| { s.audit.remove(3); },
-            "I9 -: audit entry 4 is missing or out of order"),
+            "I9 -: audit entry 4 is missing"),
         (|s| { let n = s.audit.len(); s.audit.remove(n - 1); },
             "I9 -: the newest audit entries are missing\n\
              I9 refused: it is settled, and last was submitted in the audit log"),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gate_authority::AdminError;
-use gate_core::{AgentKey, AgentName, Authority, Records, State, Work};
+use gate_authority::{AdminError, KeyTerms};
+use gate_core::{AgentKey, AgentName, Authority, Records, Source, State, Work};
 use gate_store::{AgentBy, AgentRow, Reads, Write};
 
 use crate::outcomes::write;
@@ -237,4 +237,73 @@ fn what_people_get_wrong_is_told() {
     let (version, text) = run(admin.policy()).unwrap();
     assert_eq!(version, 2);
     assert!(text.contains("[agents.new]\nowner = \"mona\""), "{text}");
+}
+
+#[test]
+fn a_key_lasts_as_long_as_it_was_made_for() {
+    let day = 24 * HOUR;
+    let terms = |days: Option<u32>| KeyTerms { lifetime: days.map(|n| n * day), sources: None };
+    let new_agent = |terms: &KeyTerms| {
+        let world = World::new(PLAIN);
+        let name = AgentName::parse("temp").unwrap();
+        let made = run(world.admin().create_agent_under(terms, &name, None, false));
+        made.map(|(_, key)| (world, key)).map_err(|error| error.to_string())
+    };
+    let rotated = |world: &World, terms: &KeyTerms, at_once| {
+        run(world.admin().rotate_agent_under(terms, "temp", at_once)).unwrap().1
+    };
+    let (world, first) = new_agent(&terms(Some(90))).unwrap();
+    world.clock.advance(90 * day - MS);
+    assert!(is_taken(&world, &first), "until the last millisecond");
+    // Rotated just before its end, the old key gets no grace beyond it.
+    let second = rotated(&world, &terms(None), false);
+    world.clock.advance(MS);
+    assert_eq!((is_taken(&world, &first), is_taken(&world, &second)), (false, true));
+    world.clock.advance(90 * day - MS - MS);
+    assert!(is_taken(&world, &second), "as long as the one before");
+    world.clock.advance(MS);
+    assert!(!is_taken(&world, &second), "and no longer");
+    // A key that has run out is replaced like any other, and now lasts otherwise.
+    let third = rotated(&world, &terms(Some(7)), true);
+    world.clock.advance(7 * day - MS);
+    assert!(is_taken(&world, &third));
+    world.clock.advance(MS);
+    assert!(!is_taken(&world, &third));
+
+    for (days, told) in
+        [(0, "a key lasts longer than nothing"), (3650, ""), (3651, "at most 3650d")]
+    {
+        let error = new_agent(&terms(Some(days))).err().unwrap_or_default();
+        assert!(error.contains(told) && error.is_empty() == told.is_empty(), "{days}: {error}");
+    }
+}
+
+#[test]
+fn an_agents_sources_stay_until_they_are_replaced() {
+    let world = World::new(PLAIN);
+    let sources = |texts: &[&str]| KeyTerms {
+        sources: Some(texts.iter().map(|text| Source::parse(text).unwrap()).collect()),
+        ..KeyTerms::default()
+    };
+    let rotate_to = |terms: &KeyTerms| run(world.admin().rotate_agent_under(terms, "bot", false));
+    let may = |key: &AgentKey| {
+        let agent = run(world.authority.agent(key)).unwrap();
+        ["10.1.2.3", "2001:db8::1", "192.0.2.7"]
+            .map(|address| agent.may_call_from(address.parse().unwrap()))
+    };
+    assert_eq!(may(&world.key), [true, true, true], "without any: from everywhere");
+    let (_, second) = rotate_to(&sources(&["10.1.0.0/16", "2001:db8::/32"])).unwrap();
+    let expected = [true, true, false];
+    assert_eq!((may(&world.key), may(&second)), (expected, expected), "the old key's too");
+    let third = rotate(&world, false);
+    assert_eq!(may(&third), expected, "they stay");
+    let (_, fourth) = rotate_to(&sources(&["192.0.2.7"])).unwrap();
+    assert_eq!(may(&fourth), [false, false, true], "they are replaced");
+    let told = world.audit().into_iter().rev().find(|row| row.entry.action == "agent.rotated");
+    assert!(told.unwrap().entry.details.contains("\"192.0.2.7/32\""), "and it is told");
+    let many: Vec<String> = (0..33).map(|n| format!("10.0.0.{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(rotate_to(&sources(&many[..32])).is_ok());
+    let error = rotate_to(&sources(&many)).unwrap_err().to_string();
+    assert!(error.starts_with("33 ranges are too many"), "{error}");
 }

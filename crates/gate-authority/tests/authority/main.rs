@@ -14,6 +14,7 @@
 
 mod approvals;
 mod asking_again;
+mod audit;
 mod backlog;
 mod caps;
 mod invariants;

@@ -49,6 +49,8 @@ pub(crate) struct Made {
     pub(crate) minor: i64,
     /// The hash of agent and idempotency key, from the metadata.
     pub(crate) key_hash: String,
+    /// The head of the audit chain, from the metadata.
+    pub(crate) audit_head: String,
 }
 
 /// What is looked at when bytes are about to be sent.
@@ -221,6 +223,7 @@ impl Drawer {
             charge: charge.id.clone(),
             minor,
             key_hash: field(request, "metadata%5Bburnbound_key%5D").to_owned(),
+            audit_head: field(request, "metadata%5Bburnbound_audit%5D").to_owned(),
         });
         Ok(refund)
     }
@@ -268,6 +271,7 @@ impl Processor for Till {
             refund: made.refund.clone(),
             minor: made.minor,
             created_at: self.clock.now(),
+            audit_head: Some(made.audit_head.clone()),
         };
         Ok(of_charge.map(listed).collect())
     }

@@ -310,7 +310,9 @@ impl World {
 
     /// The audit chain, which must hold.
     pub(crate) fn audit(&self) -> Vec<AuditRow> {
-        let rows = self.read(Reads { audit: true, ..Reads::default() }).audit;
+        let rows = self
+            .read(Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() })
+            .audit;
         verify(&rows).unwrap();
         rows
     }

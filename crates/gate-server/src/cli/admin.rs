@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use clap::ArgMatches;
 use gate_api::{ApprovalRow, IntentView, dollars, rfc3339};
-use gate_authority::{Actor, Admin, AdminError, AuthorityConfig, IntentList, LocalAuthority};
+use gate_authority::{
+    Actor, Admin, AdminError, AuthorityConfig, IntentList, KeyTerms, LocalAuthority,
+};
 use gate_core::{
-    AgentKey, AgentName, ApprovalId, Clock, Intent, IntentId, InvalidId, RefundId, State,
+    AgentKey, AgentName, ApprovalId, Clock, Intent, IntentId, InvalidId, RefundId, Source, State,
     Timestamp, UserName,
 };
 use gate_policy::Policy;
 use gate_store::{AgentRow, SqliteStore};
 use serde_json::json;
 
-use super::{Failed, Output, faults};
-use crate::config::{Flags, Lookup, StoreConfig, load_store};
+use super::{Failed, Output, audit, faults};
+use crate::config::{Flags, Lookup, StoreConfig, load_store, parse_span};
 use crate::serve::make_data_dir;
 use crate::system::{SystemClock, SystemIds};
 
@@ -33,12 +35,13 @@ pub(super) async fn run(
     out: &Output,
 ) -> Result<(), Failed> {
     let (verb, given) = given.subcommand().unwrap_or(("", given));
-    if (group, verb) == ("policy", "check") {
-        return check_policy(given, out);
+    match (group, verb) {
+        ("audit", "export") => return audit::export(given, lookup, out).await,
+        ("audit", "verify") => return audit::verify(given, lookup, out).await,
+        ("policy", "check") => return check_policy(given, out),
+        _ => {}
     }
-    let (store, warnings) =
-        load_store(lookup.as_ref(), &Flags::from_matches(given)).map_err(|found| faults(&found))?;
-    warnings.iter().for_each(|warning| out.say(warning));
+    let store = store(given, lookup.as_ref(), out)?;
     let acting_as = match text(given, "as") {
         Some(name) => Some(user_name(name)?),
         None => None,
@@ -53,8 +56,10 @@ pub(super) async fn run(
     match (group, verb) {
         ("agent", "create") => work.create_agent().await,
         ("agent", "list") => work.list_agents().await,
+        ("agent", "show") => work.show_agent().await,
         ("agent", "rotate") => work.rotate_agent().await,
         ("agent", "revoke") => work.revoke_agent().await,
+        ("audit", _) => audit::redact(&work.admin, given, acting_as.as_ref(), out).await,
         ("user", "create") => work.create_user().await,
         ("user", _) => work.list_users().await,
         ("policy", "apply") => work.apply_policy().await,
@@ -68,6 +73,22 @@ pub(super) async fn run(
         ("intent", _) => work.cancel_intent().await,
         (stop, _) => work.stop(stop == "stop").await,
     }
+}
+
+fn store(given: &ArgMatches, lookup: &dyn Lookup, out: &Output) -> Result<StoreConfig, Failed> {
+    let (store, warnings) =
+        load_store(lookup, &Flags::from_matches(given)).map_err(|found| faults(&found))?;
+    warnings.iter().for_each(|warning| out.say(warning));
+    Ok(store)
+}
+
+/// Opens the store that the arguments and the environment name.
+pub(super) fn open_store(
+    given: &ArgMatches,
+    lookup: &dyn Lookup,
+    out: &Output,
+) -> Result<LocalAuthority, Failed> {
+    open(&store(given, lookup, out)?)
 }
 
 /// Opens the store, which is made when there is none.
@@ -100,7 +121,7 @@ fn only_the_owner_reads(database: &Path, lookup: &dyn Lookup) -> Result<(), Fail
     }
 }
 
-fn os_user(lookup: &dyn Lookup) -> String {
+pub(super) fn os_user(lookup: &dyn Lookup) -> String {
     let named = lookup.variable("SUDO_USER").or_else(|| lookup.variable("USER"));
     match (named, lookup.user()) {
         (Some(name), Some(number)) => format!("{name}({number})"),
@@ -121,7 +142,8 @@ impl Work<'_> {
         let name = AgentName::parse(required(self.given, "name")).map_err(usage("the name"))?;
         let owner = text(self.given, "owner").map(user_name).transpose()?;
         let starter = self.given.get_flag("starter");
-        let made = self.admin.create_agent(&name, owner.as_ref(), starter).await;
+        let terms = key_terms(self.given)?;
+        let made = self.admin.create_agent_under(&terms, &name, owner.as_ref(), starter).await;
         let (agent, key) = made.map_err(failed)?;
         self.new_key(&agent, &key);
         let (_, text) = self.admin.policy().await.map_err(failed)?;
@@ -143,24 +165,42 @@ impl Work<'_> {
         self.out.say(&format!(
             "Agent {name} ({id}). Its key is shown this once; give it to the agent as its bearer key."
         ));
+        if let Some(at) = agent.keys.last().and_then(|key| key.expires_at) {
+            self.out.say(&format!("The key is taken until {}; rotate it before.", rfc3339(at)));
+        }
+        if !agent.sources.is_empty() {
+            let from = sources(agent).join(", ");
+            self.out.say(&format!("Its keys are taken only from {from}."));
+        }
     }
 
     async fn list_agents(&self) -> Result<(), Failed> {
         let agents = self.admin.agents().await.map_err(failed)?;
         let rows: Vec<_> = agents.iter().map(agent_json).collect();
-        self.out.either(&rows, || {
-            lines(&agents, |agent| {
-                let state = agent.revoked_at.map_or("active", |_| "revoked");
-                let hints: Vec<&str> = agent.keys.iter().map(|key| key.hint.as_str()).collect();
-                format!("{}  {}  {state}  {}…", agent.id, agent.name, hints.join("… "))
-            })
+        self.out.either(&rows, || lines(&agents, agent_line));
+        Ok(())
+    }
+
+    async fn show_agent(&self) -> Result<(), Failed> {
+        let agent = self.admin.agent(required(self.given, "agent")).await.map_err(failed)?;
+        let (version, text) = self.admin.policy().await.map_err(failed)?;
+        let words = Policy::parse(&text).ok().map(|policy| policy.agent_in_words(&agent.name));
+        let mut view = agent_json(&agent);
+        if let Some(view) = view.as_object_mut() {
+            view.insert("policyVersion".to_owned(), version.into());
+            view.insert("policy".to_owned(), words.clone().into());
+        }
+        self.out.either(&view, || {
+            let words = words.unwrap_or_else(|| "The policy in force has faults.".to_owned());
+            format!("{}\n\n{}", agent_line(&agent), words.trim_end())
         });
         Ok(())
     }
 
     async fn rotate_agent(&self) -> Result<(), Failed> {
         let now = self.given.get_flag("now");
-        let made = self.admin.rotate_agent(required(self.given, "agent"), now).await;
+        let (terms, name) = (key_terms(self.given)?, required(self.given, "agent"));
+        let made = self.admin.rotate_agent_under(&terms, name, now).await;
         let (agent, key) = made.map_err(failed)?;
         self.new_key(&agent, &key);
         self.out.say(if now {
@@ -383,6 +423,45 @@ fn policy_text(file: &str) -> Result<String, Failed> {
     text.map_err(|error| Failed::Usage(format!("the policy {file} cannot be read: {error}")))
 }
 
+/// The terms of a new key, as given.
+fn key_terms(given: &ArgMatches) -> Result<KeyTerms, Failed> {
+    let lifetime = match text(given, "expires") {
+        None => None,
+        Some(text) => Some(parse_span(text).ok_or_else(|| {
+            Failed::Usage(format!(
+                "--expires is `{text}`: write a span of time, such as 90d or 12h"
+            ))
+        })?),
+    };
+    let sources = given.get_many::<String>("from").map(|ranges| {
+        let parsed: Result<Vec<Source>, String> = ranges.map(|text| Source::parse(text)).collect();
+        parsed.map_err(|why| Failed::Usage(format!("--from: {why}")))
+    });
+    Ok(KeyTerms { lifetime, sources: sources.transpose()? })
+}
+
+fn sources(agent: &AgentRow) -> Vec<String> {
+    agent.sources.iter().map(ToString::to_string).collect()
+}
+
+fn agent_line(agent: &AgentRow) -> String {
+    let state = agent.revoked_at.map_or("active", |_| "revoked");
+    let keys: Vec<String> = agent
+        .keys
+        .iter()
+        .map(|key| {
+            let until = key.expires_at.map(|at| format!(" until {}", rfc3339(at)));
+            format!("{}…{}", key.hint, until.unwrap_or_default())
+        })
+        .collect();
+    let from = if agent.sources.is_empty() {
+        String::new()
+    } else {
+        format!("  from {}", sources(agent).join(", "))
+    };
+    format!("{}  {}  {state}  {}{from}", agent.id, agent.name, keys.join(", "))
+}
+
 fn agent_json(agent: &AgentRow) -> serde_json::Value {
     let time = |at: Option<Timestamp>| at.map(rfc3339);
     let keys: Vec<_> = agent
@@ -401,6 +480,7 @@ fn agent_json(agent: &AgentRow) -> serde_json::Value {
         "name": agent.name.as_str(),
         "createdAt": rfc3339(agent.created_at),
         "revokedAt": time(agent.revoked_at),
+        "sources": sources(agent),
         "keys": keys,
     })
 }
@@ -445,23 +525,23 @@ fn lines<T>(rows: &[T], line: impl Fn(&T) -> String) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn text<'a>(given: &'a ArgMatches, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(given: &'a ArgMatches, name: &str) -> Option<&'a str> {
     given.try_get_one::<String>(name).ok().flatten().map(String::as_str)
 }
 
-fn required<'a>(given: &'a ArgMatches, name: &str) -> &'a str {
+pub(super) fn required<'a>(given: &'a ArgMatches, name: &str) -> &'a str {
     text(given, name).unwrap_or_default()
 }
 
-fn user_name(text: &str) -> Result<UserName, Failed> {
+pub(super) fn user_name(text: &str) -> Result<UserName, Failed> {
     UserName::parse(text).map_err(usage("the user"))
 }
 
-fn usage(what: &str) -> impl Fn(InvalidId) -> Failed + '_ {
+pub(super) fn usage(what: &str) -> impl Fn(InvalidId) -> Failed + '_ {
     move |error| Failed::Usage(format!("{what} is {error}"))
 }
 
-fn failed(error: AdminError) -> Failed {
+pub(super) fn failed(error: AdminError) -> Failed {
     match error {
         AdminError::Invalid(_) | AdminError::Policy(_) => Failed::Usage(error.to_string()),
         AdminError::Authority(_)

@@ -30,6 +30,7 @@ pub(crate) fn command() -> Command {
             policy(),
             approval(),
             intent(),
+            audit(),
             stop("stop", "Stop an agent, or everybody, from the next request on")
                 .arg(text("note", "Why")),
             stop("resume", "Lift a stop"),
@@ -54,14 +55,30 @@ fn agent() -> Command {
             admin("create", "Make an agent; its key is printed once")
                 .arg(name("name", "Its name in the policy"))
                 .arg(text("owner", "User who answers for it, and never approves for it"))
-                .arg(switch("starter", "Also write a careful first entry into the policy")),
+                .arg(switch("starter", "Also write a careful first entry into the policy"))
+                .args(key_terms()),
             admin("list", "All agents"),
+            admin("show", "One agent, its keys, and what it may do")
+                .arg(name("agent", "Name or id")),
             admin("rotate", "Make a new key; the old one is taken for 24 more hours")
                 .arg(name("agent", "Name or id"))
-                .arg(switch("now", "End the old key at once: after a leak")),
+                .arg(switch("now", "End the old key at once: after a leak"))
+                .args(key_terms()),
             admin("revoke", "End an agent for good").arg(name("agent", "Name or id")),
         ],
     )
+}
+
+fn key_terms() -> [Arg; 2] {
+    [
+        text("expires", "How long the new key lasts, such as 90d"),
+        Arg::new("from")
+            .long("from")
+            .value_name("CIDR")
+            .num_args(1..)
+            .action(ArgAction::Append)
+            .help("From where alone its keys are taken, such as 10.1.0.0/16 or 2001:db8::/32"),
+    ]
 }
 
 fn user() -> Command {
@@ -137,6 +154,48 @@ fn intent() -> Command {
                 .group(
                     clap::ArgGroup::new("found").args(["refund", "not-executed"]).required(true),
                 ),
+        ],
+    )
+}
+
+fn audit() -> Command {
+    group(
+        "audit",
+        "The record of every change",
+        [
+            server("verify", "Verify every entry, their order, and the heads that refunds carry")
+                .args(clap_args())
+                .arg(switch("online", "Also compare with the newest refunds at Stripe")),
+            admin("export", "Write the audit log to standard output")
+                .arg(
+                    text("format", "json, an object a line, or csv")
+                        .value_parser(["json", "csv"])
+                        .default_value("json"),
+                )
+                .arg(text("since", "From this day or moment on"))
+                .arg(text("until", "Before this day or moment")),
+            admin("redact", "Empty what is personal, for good; the log still verifies")
+                .arg(
+                    Arg::new("entry")
+                        .long("entry")
+                        .value_name("NUMBER")
+                        .value_parser(value_parser!(u64).range(1..))
+                        .help("One entry"),
+                )
+                .arg(
+                    text("field", "What of the entry: actor, subject, details")
+                        .action(ArgAction::Append)
+                        .value_parser(["actor", "subject", "details"])
+                        .default_value("details")
+                        .conflicts_with_all(["user", "charge"]),
+                )
+                .arg(text("user", "A person's name, in all entries"))
+                .arg(text("charge", "What was written about refunds of this charge: ch_…"))
+                .group(
+                    clap::ArgGroup::new("whose").args(["entry", "user", "charge"]).required(true),
+                )
+                .arg(text("as", "Owner who does it").required(true))
+                .arg(text("note", "Why, without anything personal; it stays").required(true)),
         ],
     )
 }

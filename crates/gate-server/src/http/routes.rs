@@ -210,7 +210,15 @@ impl Service {
     async fn admit(&self, key: Option<&AgentKey>, peer: SocketAddr) -> Result<(), SurfaceError> {
         let agent: Result<AgentId, ActionError> = match key {
             None => Err(ActionError::Unauthenticated),
-            Some(key) => self.authority.agent(key).await.map(|agent| agent.id).map_err(Into::into),
+            Some(key) => match self.authority.agent(key).await {
+                Ok(agent) if agent.may_call_from(peer.ip()) => Ok(agent.id),
+                // The caller is told what any wrong key is told.
+                Ok(agent) => {
+                    tracing::warn!(agent.id = %agent.id, peer = %peer.ip(), "its key is not taken from here");
+                    Err(ActionError::Unauthenticated)
+                }
+                Err(error) => Err(error.into()),
+            },
         };
         match agent {
             Ok(agent) => self.limits.agent(&agent),

@@ -2,7 +2,8 @@ CREATE TABLE agents (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     created_at INTEGER NOT NULL,
-    revoked_at INTEGER
+    revoked_at INTEGER,
+    sources TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE agent_keys (
@@ -154,7 +155,8 @@ CREATE TABLE audit (
     action TEXT NOT NULL,
     subject TEXT NOT NULL,
     details TEXT NOT NULL,
-    salt BLOB NOT NULL CHECK (length(salt) = 16),
+    salt BLOB NOT NULL CHECK (length(salt) = 48),
+    marks BLOB NOT NULL CHECK (length(marks) = 96),
     digest BLOB NOT NULL CHECK (length(digest) = 32),
     hash BLOB NOT NULL CHECK (length(hash) = 32)
 ) STRICT;

@@ -1,1 +1,1 @@
-SELECT id, name, created_at, revoked_at FROM agents WHERE id = $1;
+SELECT id, name, created_at, revoked_at, sources FROM agents WHERE id = $1;

@@ -1,6 +1,7 @@
-INSERT INTO agents (id, name, created_at, revoked_at)
-VALUES ($1, $2, $3, $4)
+INSERT INTO agents (id, name, created_at, revoked_at, sources)
+VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     created_at = excluded.created_at,
-    revoked_at = excluded.revoked_at;
+    revoked_at = excluded.revoked_at,
+    sources = excluded.sources;

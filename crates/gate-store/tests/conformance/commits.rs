@@ -106,7 +106,7 @@ pub(crate) async fn commits_are_counted_and_wake_whoever_waits(world: World) {
 }
 
 pub(crate) async fn the_audit_chain_holds_and_its_head_is_read_inside(world: World) {
-    let asked = Reads { audit: true, ..Reads::default() };
+    let asked = Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() };
     let seen = world.read(asked.clone()).await;
     assert_eq!((seen.head, verify(&seen.audit)), (Head::default(), Ok(Head::default())));
     for n in 1..=3 {

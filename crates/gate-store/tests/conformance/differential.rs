@@ -2,7 +2,9 @@
 
 use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, UserName, Wanted};
 use gate_money::{Currency, Decimal, RateTable};
-use gate_store::{AgentRow, Due, PolicyRow, Prior, Reads, Refused, Scope, StopRow, UserRow, Write};
+use gate_store::{
+    AgentRow, AuditField, Due, PolicyRow, Prior, Reads, Refused, Scope, StopRow, UserRow, Write,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -69,6 +71,8 @@ fn any_write() -> impl Strategy<Value = Write> {
     let micros = prop_oneof![4 => 0_i64..100, 1 => Just(i64::MAX)];
     prop_oneof![
         2 => (0_u8..9).prop_map(audit),
+        1 => (1_u64..4, select(AuditField::ALL.to_vec()))
+            .prop_map(|(n, field)| Write::EmptyAudit { n, fields: vec![field] }),
         6 => any_intent().prop_map(insert),
         6 => (state(), any_intent()).prop_map(|(was, intent)| update(was, intent)),
         2 => number().prop_map(|n| Write::SurrenderKey(intent_id(&id(n)))),

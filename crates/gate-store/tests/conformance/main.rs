@@ -12,6 +12,7 @@
     reason = "tests unwrap and compute freely"
 )]
 
+mod audit;
 mod commits;
 mod differential;
 mod intents;
@@ -40,6 +41,8 @@ macro_rules! conformance {
 }
 
 conformance! {
+    audit::a_field_is_emptied_and_the_chain_holds,
+    audit::the_chain_is_read_in_parts,
     commits::a_conflict_leaves_nothing_behind,
     commits::a_plan_without_writes_commits_nothing,
     commits::commits_are_counted_and_wake_whoever_waits,

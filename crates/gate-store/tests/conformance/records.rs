@@ -1,6 +1,6 @@
 //! Agents, policies, stops, rates and people.
 
-use gate_core::{State, UserName};
+use gate_core::{Source, State, UserName};
 use gate_money::{Currency, RateTable, parse_figure};
 use gate_store::{
     AgentBy, AgentRow, IntentBy, KeyHash, KeyRow, PolicyRow, Reads, Scope, StopRow, UserRow, Write,
@@ -14,6 +14,7 @@ pub(crate) async fn agents_are_found_by_key_name_id_and_intent(world: World) {
     let world = world.with_agents().await;
     let changed = AgentRow {
         revoked_at: Some(at(5)),
+        sources: ["10.1.0.0/16", "2001:db8::/32"].map(|text| Source::parse(text).unwrap()).to_vec(),
         // Key 1 is gone; the others keep their order.
         keys: vec![key(9), KeyRow { expires_at: Some(at(4)), ..key(8) }],
         ..agent(1)

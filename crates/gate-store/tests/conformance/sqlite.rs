@@ -44,7 +44,10 @@ fn a_store_that_is_opened_again_has_everything() {
         let store = open(&path).unwrap();
         assert_eq!(everything(&store).await, before);
         write(&store, vec![audit(2)]).await.unwrap();
-        let seen = store.read(Reads { audit: true, ..Reads::default() }).await.unwrap();
+        let seen = store
+            .read(Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() })
+            .await
+            .unwrap();
         assert_eq!(verify(&seen.audit), Ok(seen.head));
         assert_eq!(seen.head.n, 2);
         assert_eq!(store.commits(), 1, "of this process");
@@ -74,7 +77,10 @@ fn two_stores_on_one_file_see_and_wake_each_other() {
             let mut changes = reader.changes();
             changes.mark();
             write(writer, vec![audit(n)]).await.unwrap();
-            let seen = reader.read(Reads { audit: true, ..Reads::default() }).await.unwrap();
+            let seen = reader
+                .read(Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() })
+                .await
+                .unwrap();
             assert_eq!(verify(&seen.audit), Ok(seen.head));
             assert_eq!(seen.head.n, u64::from(n));
             changes.changed().await;
@@ -110,7 +116,8 @@ fn a_cap_of_fifty_holds_against_many_at_once() {
             answer.unwrap();
         }
         for store in &stores {
-            let reads = Reads { policy: true, audit: true, ..of_agent(1) };
+            let reads =
+                Reads { policy: true, audit: Some(gate_store::AuditRange::WHOLE), ..of_agent(1) };
             let seen = store.read(reads).await.unwrap();
             let spent: Vec<i64> = seen.spent.iter().map(|spent| spent.usd.micros()).collect();
             assert_eq!((spent, seen.head.n), (vec![50], 50));
@@ -135,7 +142,9 @@ fn requests_of_one_batch_fail_alone() {
             let good = n % 2 == 0;
             assert_eq!(answer.is_ok(), good, "{n}: {answer:?}");
         }
-        let seen = world.read(Reads { audit: true, ..Reads::default() }).await;
+        let seen = world
+            .read(Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() })
+            .await;
         assert_eq!((seen.head.n, verify(&seen.audit)), (20, Ok(seen.head)));
     });
 }
@@ -155,7 +164,10 @@ fn dropping_makes_what_is_queued() {
         drop(asked);
         drop(store);
         let store = open(&file_in(&dir)).unwrap();
-        let seen = store.read(Reads { audit: true, ..Reads::default() }).await.unwrap();
+        let seen = store
+            .read(Reads { audit: Some(gate_store::AuditRange::WHOLE), ..Reads::default() })
+            .await
+            .unwrap();
         assert_eq!((seen.head.n, verify(&seen.audit)), (100, Ok(seen.head)));
     });
 }

@@ -120,7 +120,7 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
         policy: true,
         rates: true,
         users: true,
-        audit: true,
+        audit: Some(gate_store::AuditRange::WHOLE),
         books: true,
         ..Reads::default()
     };
@@ -181,6 +181,7 @@ pub(crate) fn agent(n: u8) -> AgentRow {
         name: AgentName::parse(&format!("bot-{n}")).unwrap(),
         created_at: at(n.into()),
         revoked_at: None,
+        sources: Vec::new(),
         keys: vec![key(n)],
     }
 }
@@ -274,7 +275,7 @@ pub(crate) fn audit(n: u8) -> Write {
         action: "intent.submitted".to_owned(),
         subject: format!("int_{n}"),
         details: format!("{{\"n\":{n}}}"),
-        salt: [n; 16],
+        salt: [n; 48],
     })
 }
 
