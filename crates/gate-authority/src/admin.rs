@@ -316,7 +316,7 @@ impl<'a> Admin<'a> {
             };
             may_review(world.seen, &user)?;
             let policy = policies.of(world.seen.policy.as_ref())?;
-            let owner = policy.agent(&intent.agent_name).and_then(|limits| limits.owner.as_ref());
+            let owner = policy.owner_of(&intent.agent_name);
             if owner == Some(&user) && !bugs::on(Bug::OwnerMayApprove) {
                 return Err(AdminError::Forbidden(format!(
                     "{user} owns agent {}: somebody else has to decide",

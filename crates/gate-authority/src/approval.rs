@@ -3,7 +3,7 @@
 use gate_core::bugs::{self, Bug};
 use gate_core::{
     ActionError, Approval, ApprovalState, AuthorityError, Charge, Decided, DecisionReason, Denier,
-    Event, Intent, Justification, ReasonCode, State, Timestamp, UserName, Wanted,
+    Event, Intent, Justification, ReasonCode, State, Timestamp, UserName, Vote as Given, Wanted,
 };
 use gate_policy::Policy;
 use gate_store::{AgentRow, Snapshot, Write, usable_until};
@@ -49,6 +49,10 @@ pub(crate) fn vote(
         }
     };
     if let Some(approval) = &mut intent.approval {
+        if state == ApprovalState::Approved {
+            let by = user.clone();
+            approval.votes.push(Given { by, roles: Vec::new(), at: now, note: note.clone() });
+        }
         approval.state = state;
         approval.decided_at = Some(now);
         approval.decided_by = Some(user.clone());
@@ -162,17 +166,19 @@ pub(crate) fn execute(
         return Err(AuthorityError::Asked(ActionError::LivemodeMismatch));
     }
     let full = intent.wanted == Wanted::Full && bugs::on(Bug::FullNotFixed);
+    let votes = intent.approval.as_ref().map_or(&[][..], |approval| &approval.votes);
+    let gateway = Actor::gateway();
     let wanted = if full { Wanted::Full } else { Wanted::Minor(intent.amount.minor()) };
     match gate_core::resolve(charge, wanted, Some(intent.amount.currency())) {
         Ok(amount) if full => {
             let intent = Intent { amount, ..intent.clone() };
-            judged(intent, charge, policy, true, &Actor::gateway(), world)
+            judged(intent, charge, policy, Some(votes), &gateway, world)
         }
         Err(ActionError::AmountOverRefundable { left, .. }) if bugs::on(Bug::ShrunkSilently) => {
             let intent = Intent { amount: left, ..intent.clone() };
-            judged(intent, charge, policy, true, &Actor::gateway(), world)
+            judged(intent, charge, policy, Some(votes), &gateway, world)
         }
-        Ok(_) => judged(intent.clone(), charge, policy, true, &Actor::gateway(), world),
+        Ok(_) => judged(intent.clone(), charge, policy, Some(votes), &gateway, world),
         Err(error) => match gone(&error) {
             Some(code) => deny(intent, code, &error, world),
             // It may yet become possible; until the approval ends it is tried again.

@@ -127,6 +127,7 @@ pub(crate) fn stops(seen: &Snapshot, intent_agent: &gate_core::AgentId) -> Stops
     let agent = Scope::Agent(intent_agent.clone());
     Stops {
         organization: seen.stops.iter().any(|stop| stop.scope == Scope::Organization),
+        team: false,
         agent: seen.stops.iter().any(|stop| stop.scope == agent),
     }
 }

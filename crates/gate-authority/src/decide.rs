@@ -3,11 +3,11 @@
 use gate_core::bugs::{self, Bug};
 use gate_core::{
     Again, AgentId, Approval, ApprovalId, ApprovalState, Approver, Ask, AttemptId, AuthorityError,
-    Charge, Decided, Decision, DecisionReason, Denier, Event, FixedRequest, IdempotencyKey, Ids,
-    Intent, IntentId, Lease, Preview, ReasonCode, RequestParts, State, Timestamp, Valuation,
+    Charge, Decided, Decision, Denier, Event, FixedRequest, IdempotencyKey, Ids, Intent, IntentId,
+    Lease, Preview, RequestParts, State, Timestamp, Valuation, Vote,
 };
 use gate_money::{Amount, Feed, MicroUsd, MoneyError, quote};
-use gate_policy::{ApprovalTerms, Facts, NoRate, Policy, Verdict};
+use gate_policy::{ApprovalTerms, CustomerHistory, Facts, NoRate, Policy, Verdict, Whose};
 use gate_store::{AgentRow, Scope, Snapshot, SpendWindow, Write, usable_until};
 
 use crate::authority::{AuthorityConfig, actor, stops};
@@ -91,10 +91,11 @@ pub(crate) fn decide(
         }
         None => fresh(asked, agent, world)?,
     };
-    let approved = intent.approval.as_ref().is_some_and(|approval| {
+    let usable = intent.approval.as_ref().filter(|approval| {
         approval.state == ApprovalState::Approved && usable_until(approval) > world.now
     });
-    let mut plan = judged(intent, asked.charge, policy, approved, &actor(agent), world)?;
+    let votes = usable.map(|approval| approval.votes.clone());
+    let mut plan = judged(intent, asked.charge, policy, votes.as_deref(), &actor(agent), world)?;
     if let Some(words) = &asked.ask.justification {
         add_justification(&mut plan, words.as_str());
     }
@@ -121,25 +122,22 @@ pub(crate) fn judged(
     mut intent: Intent,
     charge: &Charge,
     policy: &Policy,
-    approved: bool,
+    votes: Option<&[Vote]>,
     by: &Actor,
     world: &World<'_>,
 ) -> Result<Plan<Decided>, AuthorityError> {
     let was = intent.state;
     let worth = worth(intent.amount, world);
-    let verdict = verdict(&intent, &worth, policy, approved, world);
+    let verdict = verdict(&intent, charge, &worth, policy, votes, world);
     intent.worth = worth.ok();
     intent.seen = Some(Box::new(charge.clone()));
     intent.policy_version = world.seen.policy.as_ref().map_or(0, |policy| policy.version);
     let mut reserve = None;
-    let unchecked = approved && bugs::on(Bug::HardChecksSkipped);
+    let unchecked = votes.is_some() && bugs::on(Bug::HardChecksSkipped);
     let decision = if unchecked { Decision::Allow } else { verdict.decision };
     let event = match decision {
         Decision::Deny => {
             intent.reasons = verdict.reasons;
-            if approved {
-                intent.reasons.insert(0, approval_stale());
-            }
             intent.denied_by = Some(Denier::Policy);
             Event::Deny
         }
@@ -172,13 +170,6 @@ pub(crate) fn judged(
     Ok(Plan { writes, reply: Decided { intent, lease, replayed: false } })
 }
 
-/// Why a person's yes did not suffice; the policy's own reasons follow.
-fn approval_stale() -> DecisionReason {
-    let message = "A person approved this refund, and the policy no longer allows it: see the \
-                   other reasons for what stands in its way.";
-    DecisionReason::plain(ReasonCode::ApprovalStale, message.to_owned())
-}
-
 /// What would be decided now.
 pub(crate) fn preview(
     ask: &Ask,
@@ -193,7 +184,7 @@ pub(crate) fn preview(
     let (decision, reasons) = match &world.seen.refused {
         Some(refused) => (Decision::Deny, refused.reasons.clone()),
         None => {
-            let verdict = verdict(&intent, &worth, policy, false, world);
+            let verdict = verdict(&intent, charge, &worth, policy, None, world);
             (verdict.decision, verdict.reasons)
         }
     };
@@ -209,27 +200,32 @@ pub(crate) fn preview(
 
 fn verdict(
     intent: &Intent,
+    charge: &Charge,
     worth: &Result<Valuation, NoRate>,
     policy: &Policy,
-    approved: bool,
+    votes: Option<&[Vote]>,
     world: &World<'_>,
 ) -> Verdict {
     let spent = |window: &gate_policy::Window| {
         let window = spend_window(&intent.agent, window);
-        let spent = world.seen.spent.iter().find(|spent| spent.window == window);
+        let spent = world.seen.spent.iter().find(|spent| Some(&spent.window) == window.as_ref());
         spent.map(|spent| spent.usd).unwrap_or_default()
     };
     gate_policy::decide(
         policy,
         &Facts {
             agent: &intent.agent_name,
+            tool: intent.tool,
             reason: intent.reason,
+            charge,
             amount: intent.amount,
             worth: worth.as_ref().map_err(|none| *none),
             now: if bugs::on(Bug::ReservedInDayOfAsking) { intent.created_at } else { world.now },
             stops: stops(world.seen, &intent.agent),
             spent: &spent,
-            approved,
+            recent_refunds: 0,
+            customer: CustomerHistory::default(),
+            votes,
         },
     )
 }
@@ -371,14 +367,18 @@ fn worth(amount: Amount, world: &World<'_>) -> Result<Valuation, NoRate> {
 }
 
 pub(crate) fn spend_windows(intent: &Intent, verdict: &Verdict) -> Vec<SpendWindow> {
-    verdict.windows.iter().map(|window| spend_window(&intent.agent, window)).collect()
+    verdict.windows.iter().filter_map(|window| spend_window(&intent.agent, window)).collect()
 }
 
-pub(crate) fn spend_window(agent: &AgentId, window: &gate_policy::Window) -> SpendWindow {
-    SpendWindow {
-        scope: Scope::Agent(agent.clone()),
-        period: window.period.as_str().to_owned(),
-        starts_at: window.starts_at,
-        ends_at: window.ends_at,
+/// Where the store counts it; so far it counts by agent only.
+pub(crate) fn spend_window(agent: &AgentId, window: &gate_policy::Window) -> Option<SpendWindow> {
+    match window.whose {
+        Whose::Agent => Some(SpendWindow {
+            scope: Scope::Agent(agent.clone()),
+            period: window.period.as_str().to_owned(),
+            starts_at: window.starts_at,
+            ends_at: window.ends_at,
+        }),
+        Whose::Customer(_) | Whose::Team(_) => None,
     }
 }

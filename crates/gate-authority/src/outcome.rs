@@ -227,12 +227,15 @@ fn seen(
         moved(intent.state, next, event, &Actor::gateway(), world.now, world.ids)?;
     if !intent.state.counts() && next.state.counts() {
         // Money left although the spend was given back: it is booked again, even over the cap.
-        let windows = gate_policy::windows(policy, &next.agent_name, world.now);
+        let windows = gate_policy::windows(policy, &next.agent_name, None, world.now);
         let usd = next.worth.as_ref().map(|worth| worth.usd).unwrap_or_default();
         writes.push(Write::Reserve {
             intent: next.id.clone(),
             usd,
-            windows: windows.iter().map(|(window, ..)| spend_window(&next.agent, window)).collect(),
+            windows: windows
+                .iter()
+                .filter_map(|(window, ..)| spend_window(&next.agent, window))
+                .collect(),
         });
     }
     Ok(Plan { writes, reply: next })

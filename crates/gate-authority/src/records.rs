@@ -136,11 +136,11 @@ impl Records for LocalAuthority {
         let agent = holder(now, &seen, &hash)?;
         let policy = self.policies.of(seen.policy.as_ref())?;
         let limits = policy.agent(&agent.name);
-        let windows = gate_policy::windows(&policy, &agent.name, now)
+        let windows = gate_policy::windows(&policy, &agent.name, None, now)
             .into_iter()
             .map(|(window, code, limit)| {
                 let stored = spend_window(&agent.id, &window);
-                let spent = seen.spent.iter().find(|spent| spent.window == stored);
+                let spent = seen.spent.iter().find(|spent| Some(&spent.window) == stored.as_ref());
                 BudgetWindow {
                     code,
                     limit,

@@ -8,22 +8,26 @@
 use std::time::Duration;
 
 use gate_core::{
-    AgentName, Decision, DecisionReason, OnApproval, ReasonCode, RefundReason, Requirement,
-    Timestamp, Valuation,
+    AgentName, Charge, CustomerId, Decision, DecisionReason, OnApproval, ReasonCode, RefundReason,
+    Requirement, Timestamp, Tool, Valuation, Vote,
 };
 use gate_money::{Amount, Currency, MicroUsd};
 
 use crate::document::{AgentLimits, Method, Policy, REFUND_HOST};
-use crate::window::{self, Window};
+use crate::window::{self, Period, Whose, Window};
 
 /// What is known of a request when it is decided. Never the agent's own words.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     /// Who asks.
     pub agent: &'a AgentName,
+    /// Through which tool.
+    pub tool: Tool,
     /// Stripe's reason, if one was given.
     pub reason: Option<RefundReason>,
-    /// What would be refunded.
+    /// The charge, as Stripe shows it.
+    pub charge: &'a Charge,
+    /// What would be refunded of it.
     pub amount: Amount,
     /// What that counts for the limits, or why nobody can say.
     pub worth: Result<&'a Valuation, NoRate>,
@@ -33,8 +37,22 @@ pub struct Facts<'a> {
     pub stops: Stops,
     /// What is spent, and reserved, of a window already.
     pub spent: &'a dyn Fn(&Window) -> MicroUsd,
-    /// Whether a person has said yes. Only what asks a person is skipped then.
-    pub approved: bool,
+    /// How many refunds of this agent were submitted within the last hour.
+    pub recent_refunds: u32,
+    /// What this store knows of the charge's customer.
+    pub customer: CustomerHistory,
+    /// Who approved, once an approval was given; none before. What asks for a person is met by the
+    /// votes or, given votes, denies.
+    pub votes: Option<&'a [Vote]>,
+}
+
+/// What was refunded to a customer within the last 30 days, as far as this store knows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CustomerHistory {
+    /// How many refunds.
+    pub refunds_30d: u32,
+    /// What they were worth together.
+    pub usd_30d: MicroUsd,
 }
 
 /// Why an amount has no worth in dollars.
@@ -51,6 +69,8 @@ pub enum NoRate {
 pub struct Stops {
     /// Everything is stopped.
     pub organization: bool,
+    /// The agent's team is stopped.
+    pub team: bool,
     /// This agent is stopped.
     pub agent: bool,
 }
@@ -61,6 +81,8 @@ impl Stops {
     pub const fn code(&self) -> Option<ReasonCode> {
         if self.organization {
             Some(ReasonCode::OrganizationStopped)
+        } else if self.team {
+            Some(ReasonCode::TeamStopped)
         } else if self.agent {
             Some(ReasonCode::AgentStopped)
         } else {
@@ -99,6 +121,7 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     let case = Case { policy, facts, limits: policy.agent(facts.agent) };
     let mut reasons: Vec<DecisionReason> = [
         case.organization_stopped(),
+        case.team_stopped(),
         case.agent_stopped(),
         case.method(),
         case.host(),
@@ -110,6 +133,14 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     .collect();
     reasons.extend(case.caps());
     reasons.extend(case.person());
+    if let Some(votes) = facts.votes {
+        reasons.retain(|reason| {
+            reason.requires.as_ref().is_none_or(|requires| requires.missing(votes) > 0)
+        });
+        if !reasons.is_empty() {
+            reasons.insert(0, approval_stale());
+        }
+    }
 
     let decision = if reasons.iter().any(|reason| !reason.asks()) {
         Decision::Deny
@@ -132,16 +163,25 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     Verdict { decision, reasons, windows, approval }
 }
 
-/// The windows that bound an agent, each with the code of a denial by it and its limit. An agent
+/// Why a person's yes did not suffice; the other reasons follow.
+fn approval_stale() -> DecisionReason {
+    let message = "A person approved this refund, and the policy no longer allows it: see the \
+                   other reasons for what stands in its way.";
+    DecisionReason::plain(ReasonCode::ApprovalStale, message.to_owned())
+}
+
+/// The windows that bound an agent (and, given a customer, that customer's), each with the code of a denial by it and its limit. An agent
 /// without a cap, or without an entry, has a limit of nothing.
 #[must_use]
 pub fn windows(
     policy: &Policy,
     agent: &AgentName,
+    _customer: Option<&CustomerId>,
     now: Timestamp,
 ) -> Vec<(Window, ReasonCode, MicroUsd)> {
     let cap = policy.agent(agent).and_then(|limits| limits.daily_cap);
-    vec![(window::day(&policy.timezone, now), ReasonCode::DailyCap, cap.unwrap_or(MicroUsd::ZERO))]
+    let window = window::of(Whose::Agent, Period::Day, &policy.timezone, now);
+    vec![(window, ReasonCode::DailyCap, cap.unwrap_or(MicroUsd::ZERO))]
 }
 
 /// One request on the table. Each method looks for one kind of reason.
@@ -157,6 +197,15 @@ impl Case<'_> {
             let message = "Refunds are stopped for the whole organization: wait until a policy \
                            owner resumes them.";
             DecisionReason::plain(ReasonCode::OrganizationStopped, message.to_owned())
+        })
+    }
+
+    fn team_stopped(&self) -> Option<DecisionReason> {
+        self.facts.stops.team.then(|| {
+            let agent = self.facts.agent;
+            let message =
+                format!("The team of {agent} is stopped: wait until a policy owner resumes it.");
+            DecisionReason::plain(ReasonCode::TeamStopped, message)
         })
     }
 
@@ -305,7 +354,7 @@ impl Case<'_> {
     fn person(&self) -> Option<DecisionReason> {
         let limit = self.limits?.approval_threshold?;
         let worth = self.worth()?;
-        (worth >= limit && !self.facts.approved).then(|| DecisionReason {
+        (worth >= limit).then(|| DecisionReason {
             limit: Some(limit),
             requires: Some(Requirement::ANYBODY),
             ..DecisionReason::plain(
@@ -325,7 +374,8 @@ impl Case<'_> {
     }
 
     fn windows(&self) -> impl Iterator<Item = (Window, ReasonCode, MicroUsd)> {
-        windows(self.policy, self.facts.agent, self.facts.now).into_iter()
+        let customer = self.facts.charge.customer.id();
+        windows(self.policy, self.facts.agent, customer, self.facts.now).into_iter()
     }
 
     /// The refund as the subject of a sentence.

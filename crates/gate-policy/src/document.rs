@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gate_core::{AgentName, OnApproval, RefundReason, UserName};
+use gate_core::{AgentName, OnApproval, RefundReason, TeamName, UserName};
 use gate_money::MicroUsd;
 use jiff::tz::TimeZone;
 
@@ -23,6 +23,33 @@ impl Policy {
     #[must_use]
     pub fn agent(&self, name: &AgentName) -> Option<&AgentLimits> {
         self.agents.get(name)
+    }
+
+    /// The team that an agent's entry puts it in.
+    #[must_use]
+    #[allow(clippy::unused_self, reason = "no version of the document so far has teams")]
+    pub const fn team_of(&self, _agent: &AgentName) -> Option<&TeamName> {
+        None
+    }
+
+    /// The person who answers for an agent and never approves for it.
+    #[must_use]
+    pub fn owner_of(&self, agent: &AgentName) -> Option<&UserName> {
+        self.agent(agent)?.owner.as_ref()
+    }
+
+    /// Whether an agent may use a tool of the connector's: its own entry or its team's lists it.
+    #[must_use]
+    #[allow(clippy::unused_self, reason = "no version of the document so far has tools")]
+    pub const fn grants(&self, _agent: &AgentName, _tool: &str) -> bool {
+        false
+    }
+
+    /// Every reviewer role that some reason may ask for.
+    #[must_use]
+    #[allow(clippy::unused_self, reason = "no version of the document so far has roles")]
+    pub const fn roles(&self) -> BTreeSet<String> {
+        BTreeSet::new()
     }
 
     /// Every agent with an entry, by name.

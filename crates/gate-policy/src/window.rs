@@ -5,7 +5,7 @@
 
 use std::iter::successors;
 
-use gate_core::Timestamp;
+use gate_core::{CustomerId, TeamName, Timestamp};
 use jiff::civil::{Date, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
@@ -14,17 +14,23 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 pub enum Period {
     /// A calendar day.
     Day,
+    /// A calendar week; it begins on Monday.
+    Week,
+    /// A calendar month.
+    Month,
 }
 
 impl Period {
     /// Every period.
-    pub const ALL: [Self; 1] = [Self::Day];
+    pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     /// The name on the wire and in the store.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
         }
     }
 
@@ -35,9 +41,22 @@ impl Period {
     }
 }
 
+/// Whose spend a window counts.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Whose {
+    /// The agent's.
+    Agent,
+    /// The agent's with this customer.
+    Customer(CustomerId),
+    /// The whole team's.
+    Team(TeamName),
+}
+
 /// A span of time in which spend is counted, in the time zone of the moment it was made for.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Window {
+    /// Whose spend.
+    pub whose: Whose,
     /// Its kind.
     pub period: Period,
     /// Its first millisecond.
@@ -51,9 +70,15 @@ pub struct Window {
 /// than a day.
 const DAYS_LOOKED_AT: usize = 3;
 
+/// The window of that kind in `zone` that `now` belongs to.
+pub(crate) fn of(whose: Whose, period: Period, zone: &TimeZone, now: Timestamp) -> Window {
+    let (starts_at, ends_at) = day(zone, now);
+    Window { whose, period, starts_at, ends_at }
+}
+
 /// The calendar day in `zone` that `now` belongs to. Before the year −9999 and after the year 9999
 /// there are no calendar days; what lies there belongs to the first and the last.
-pub(crate) fn day(zone: &TimeZone, now: Timestamp) -> Window {
+fn day(zone: &TimeZone, now: Timestamp) -> (Timestamp, Timestamp) {
     let instant = jiff::Timestamp::from_millisecond(now.millis()).unwrap_or(if now.millis() < 0 {
         jiff::Timestamp::MIN
     } else {
@@ -67,11 +92,8 @@ pub(crate) fn day(zone: &TimeZone, now: Timestamp) -> Window {
         .unwrap_or(shown);
     let start = first_instant(zone, last_begun);
     let next = last_begun.tomorrow().ok().and_then(|date| first_instant(zone, date));
-    Window {
-        period: Period::Day,
-        starts_at: start.unwrap_or(Timestamp::from_millis(i64::MIN)),
-        ends_at: next.unwrap_or(Timestamp::from_millis(i64::MAX)),
-    }
+    let start = start.unwrap_or(Timestamp::from_millis(i64::MIN));
+    (start, next.unwrap_or(Timestamp::from_millis(i64::MAX)))
 }
 
 /// When `date` begins in `zone`: its midnight, the first of two, or the moment at which clocks

@@ -10,7 +10,7 @@ use crate::document::{AgentLimits, Method, Policy, REFUND_HOST};
 impl Policy {
     /// The whole policy: a paragraph on the organization, then one for each agent.
     #[must_use]
-    pub fn in_words(&self) -> String {
+    pub fn words(&self) -> String {
         let mut paragraphs = vec![format!(
             "Days begin at midnight in {}. A request that waits for a person expires after {}.",
             self.timezone(),
@@ -25,7 +25,7 @@ impl Policy {
 
     /// One agent's paragraph.
     #[must_use]
-    pub fn agent_in_words(&self, name: &AgentName) -> String {
+    pub fn words_of(&self, name: &AgentName) -> String {
         match self.agent(name) {
             Some(limits) => entry(name, limits),
             None => format!("{name} has no entry and may do nothing."),
@@ -40,6 +40,17 @@ impl Policy {
         }
         self.agents.iter().flat_map(|(name, limits)| doubts(name, limits)).collect()
     }
+}
+
+/// What changes from one policy to the next, in plain sentences; nothing when they mean the same.
+#[must_use]
+pub fn diff(old: &Policy, new: &Policy) -> Vec<String> {
+    let (old, new) = (old.words(), new.words());
+    let gone = old.split("\n\n").filter(|told| !new.contains(told));
+    let come = new.split("\n\n").filter(|told| !old.contains(told));
+    gone.map(|told| format!("No longer: {told}"))
+        .chain(come.map(|told| format!("From now on: {told}")))
+        .collect()
 }
 
 fn doubts(name: &AgentName, limits: &AgentLimits) -> Vec<String> {

@@ -8,10 +8,14 @@
 )]
 
 use gate_core::{AgentName, UserName};
-use gate_policy::{NEW_STORE_TEXT, Policy, with_agent};
+use gate_policy::{NEW_STORE_TEXT, NewAgent, Policy, with_agent};
 
 fn agent(name: &str) -> AgentName {
     AgentName::parse(name).unwrap()
+}
+
+fn entry(owner: Option<&UserName>, starter: bool) -> NewAgent {
+    NewAgent { team: None, owner: owner.cloned(), starter }
 }
 
 fn policy(text: &str) -> Policy {
@@ -285,7 +289,7 @@ owner = "lee"
 "#;
 
 #[test]
-fn the_policy_in_words() {
+fn the_policy_words() {
     let expected = "\
 Days begin at midnight in America/New_York. A request that waits for a person expires after 36 hours.
 
@@ -302,12 +306,9 @@ support-bot may make refunds, but not as fraudulent, up to 100.00 USD each and 5
 From 50.00 USD on a person decides; after a yes the refund is made at once. maria owns it and \
 never approves for it.";
     let policy = policy(EXAMPLE);
-    assert_eq!(policy.in_words(), expected);
-    assert!(expected.ends_with(&policy.agent_in_words(&agent("support-bot"))));
-    assert_eq!(
-        policy.agent_in_words(&agent("stranger")),
-        "stranger has no entry and may do nothing."
-    );
+    assert_eq!(policy.words(), expected);
+    assert!(expected.ends_with(&policy.words_of(&agent("support-bot"))));
+    assert_eq!(policy.words_of(&agent("stranger")), "stranger has no entry and may do nothing.");
 }
 
 #[test]
@@ -360,7 +361,7 @@ fn a_new_store_allows_nothing_and_shows_how() {
     let policy = policy(NEW_STORE_TEXT);
     assert_eq!(policy.agents().count(), 0);
     assert_eq!(
-        policy.in_words(),
+        policy.words(),
         "Days begin at midnight in UTC. A request that waits for a person expires after 24 hours.\n\n\
          No agent has an entry, so none may do anything."
     );
@@ -392,16 +393,16 @@ fn an_entry_is_appended() {
     ];
     for (name, starter, words) in table {
         let name = agent(name);
-        let text = with_agent(NEW_STORE_TEXT, &name, Some(&maria), starter).unwrap();
-        assert_eq!(policy(&text).agent_in_words(&name), words);
+        let text = with_agent(NEW_STORE_TEXT, &name, &entry(Some(&maria), starter)).unwrap();
+        assert_eq!(policy(&text).words_of(&name), words);
     }
     assert_eq!(
-        with_agent("# no newline", &agent("bot"), None, true).unwrap(),
+        with_agent("# no newline", &agent("bot"), &entry(None, true)).unwrap(),
         "# no newline\n\n[agents.bot]\nmethods = [\"stripe_refund\"]\nallowed_hosts = \
          [\"stripe-refund.action\"]\ndaily_cap = \"200.00\"\napproval_threshold = \"50.00\"\n"
     );
     assert_eq!(
-        with_agent("", &agent("bot"), None, false).unwrap(),
+        with_agent("", &agent("bot"), &entry(None, false)).unwrap(),
         "[agents.bot]\n# methods = [\"stripe_refund\"]\n# allowed_hosts = \
          [\"stripe-refund.action\"]\n# daily_cap = \"200.00\"\n# approval_threshold = \"50.00\"\n"
     );
@@ -412,19 +413,17 @@ fn an_entry_is_not_appended_where_it_would_not_belong() {
     let table = [
         (
             "[agents.bot]",
-            "the policy has an entry for bot already: change it there, or use another name",
+            "line 1, column 1: the policy has an entry for bot already: change it there, or use another name",
         ),
-        (
-            "[agents.a]\nx = 1",
-            "the policy has to be put right first: line 2, column 1: [agents.a] has no key \"x\"",
-        ),
+        ("[agents.a]\nx = 1", "line 2, column 1: [agents.a] has no key \"x\""),
         (
             "agents = { a = {} }",
-            "no entry can be appended to this policy; write its agents as [agents.NAME] tables: ",
+            "line 1, column 1: no entry can be appended to this policy: write its agents as [agents.NAME] tables",
         ),
     ];
     for (text, expected) in table {
-        let message = with_agent(text, &agent("bot"), None, true).unwrap_err();
+        let faults = with_agent(text, &agent("bot"), &entry(None, true)).unwrap_err();
+        let message = faults[0].to_string();
         assert!(message.starts_with(expected), "{text}: {message}");
     }
 }

@@ -93,7 +93,7 @@ fn intent_fault(intent: &Intent, own: &[&Reservation], late: bool) -> Option<Str
 fn cap(window: &SpendWindow, policy: Option<&InForce>, seen: &Snapshot) -> Option<MicroUsd> {
     let policy = policy.filter(|policy| policy.since <= window.starts_at)?;
     let agent = agent_name(window, seen)?;
-    let windows = gate_policy::windows(&policy.policy, agent, window.starts_at);
+    let windows = gate_policy::windows(&policy.policy, agent, None, window.starts_at);
     let same = |found: &gate_policy::Window| {
         found.period.as_str() == window.period
             && (found.starts_at, found.ends_at) == (window.starts_at, window.ends_at)

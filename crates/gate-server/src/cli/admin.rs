@@ -126,7 +126,7 @@ impl Work<'_> {
         self.new_key(&agent, &key);
         let (_, text) = self.admin.policy().await.map_err(failed)?;
         match Policy::parse(&text) {
-            Ok(policy) => self.out.say(policy.agent_in_words(&name).trim_end()),
+            Ok(policy) => self.out.say(policy.words_of(&name).trim_end()),
             Err(faults) => self.out.say(&format!("the policy has {} faults", faults.len())),
         }
         if !starter {
@@ -227,7 +227,7 @@ impl Work<'_> {
         let policy = Policy::parse(&text).map_err(|faults| {
             Failed::Work(format!("the policy in force has {} faults", faults.len()))
         })?;
-        let words = policy.in_words();
+        let words = policy.words();
         self.out.either(&json!({ "version": version, "words": words }), || {
             format!("Policy version {version}.\n\n{}", words.trim_end())
         });
@@ -349,7 +349,7 @@ fn check_policy(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
             let warnings = policy.warnings();
             out.either(&json!({ "faults": [], "warnings": warnings }), || {
                 let told = warnings.iter().map(|warning| format!("warning: {warning}\n"));
-                format!("{}the policy is sound\n\n{}", told.collect::<String>(), policy.in_words())
+                format!("{}the policy is sound\n\n{}", told.collect::<String>(), policy.words())
                     .trim_end()
                     .to_owned()
             });
