@@ -8,12 +8,13 @@ use gate_core::{
 };
 use gate_money::{Amount, Feed, MicroUsd, MoneyError, quote};
 use gate_policy::{ApprovalTerms, CustomerHistory, Facts, NoRate, Policy, Verdict, Whose};
-use gate_store::{AgentRow, Scope, Snapshot, SpendWindow, Write, usable_until};
+use gate_store::{AgentRow, Scope, Snapshot, SpendWindow, Write};
 
 use crate::authority::{AuthorityConfig, actor, stops};
 use crate::change::{Actor, Plan, moved};
 use crate::keys::key_fingerprint;
 use crate::rates::is_stale;
+use crate::{approval, votes};
 
 /// What a decision is made of besides the request.
 pub(crate) struct World<'a> {
@@ -83,7 +84,13 @@ pub(crate) fn decide(
     }
     let mut writes = Vec::new();
     let intent = match &world.seen.prior {
-        Some(prior) if prior.again() == Again::DecideAgain => again(prior, asked)?,
+        Some(prior) if prior.again() == Again::DecideAgain => {
+            let intent = again(prior, asked, world)?;
+            if intent.approval.is_some() && !votes::is_what_was_seen(&intent) {
+                return approval::stale(&intent, &actor(agent), world);
+            }
+            intent
+        }
         Some(prior) => {
             writes.push(Write::SurrenderKey(prior.id.clone()));
             let approval = prior.approval.clone().filter(|_| bugs::on(Bug::ApprovalReusable));
@@ -91,10 +98,8 @@ pub(crate) fn decide(
         }
         None => fresh(asked, agent, world)?,
     };
-    let usable = intent.approval.as_ref().filter(|approval| {
-        approval.state == ApprovalState::Approved && usable_until(approval) > world.now
-    });
-    let votes = usable.map(|approval| approval.votes.clone());
+    let approved = approval::usable(intent.approval.as_ref(), world.now);
+    let votes = approved.then(|| votes::standing(&intent, policy, world.seen));
     let mut plan = judged(intent, asked.charge, policy, votes.as_deref(), &actor(agent), world)?;
     if let Some(words) = &asked.ask.justification {
         add_justification(&mut plan, words.as_str());
@@ -131,6 +136,7 @@ pub(crate) fn judged(
     let verdict = verdict(&intent, charge, &worth, policy, votes, world);
     intent.worth = worth.ok();
     intent.seen = Some(Box::new(charge.clone()));
+    intent.team = policy.team_of(&intent.agent_name).cloned();
     intent.policy_version = world.seen.policy.as_ref().map_or(0, |policy| policy.version);
     let mut reserve = None;
     let unchecked = votes.is_some() && bugs::on(Bug::HardChecksSkipped);
@@ -143,7 +149,8 @@ pub(crate) fn judged(
         }
         Decision::RequireApproval => {
             intent.reasons = verdict.reasons;
-            intent.approval = Some(asked_for(verdict.approval.as_ref(), world)?);
+            let digest = votes::digest(&intent);
+            intent.approval = Some(asked_for(verdict.approval.as_ref(), digest, world)?);
             if bugs::on(Bug::PendingCounts) {
                 let (intent, usd) = (intent.id.clone(), MicroUsd::ZERO);
                 reserve = Some(Write::Reserve { intent, usd, windows: Vec::new() });
@@ -208,7 +215,7 @@ fn verdict(
 ) -> Verdict {
     let spent = |window: &gate_policy::Window| {
         let window = spend_window(&intent.agent, window);
-        let spent = world.seen.spent.iter().find(|spent| Some(&spent.window) == window.as_ref());
+        let spent = world.seen.spent.iter().find(|spent| spent.window == window);
         spent.map(|spent| spent.usd).unwrap_or_default()
     };
     gate_policy::decide(
@@ -221,10 +228,13 @@ fn verdict(
             amount: intent.amount,
             worth: worth.as_ref().map_err(|none| *none),
             now: if bugs::on(Bug::ReservedInDayOfAsking) { intent.created_at } else { world.now },
-            stops: stops(world.seen, &intent.agent),
+            stops: stops(world.seen, &intent.agent, &intent.agent_name, policy),
             spent: &spent,
-            recent_refunds: 0,
-            customer: CustomerHistory::default(),
+            recent_refunds: world.seen.recent_refunds,
+            customer: CustomerHistory {
+                refunds_30d: world.seen.refunded.count,
+                usd_30d: world.seen.refunded.usd,
+            },
             votes,
         },
     )
@@ -272,8 +282,9 @@ fn fresh(asked: &Asked<'_>, agent: &AgentRow, world: &World<'_>) -> Result<Inten
 }
 
 /// An intent of which Stripe certainly did nothing, to be decided again: same id, same key at
-/// Stripe, same bytes.
-fn again(prior: &Intent, asked: &Asked<'_>) -> Result<Intent, AuthorityError> {
+/// Stripe, same bytes. An approval that can still be used goes on with the reasons that its
+/// reviewers saw; one that cannot is over.
+fn again(prior: &Intent, asked: &Asked<'_>, world: &World<'_>) -> Result<Intent, AuthorityError> {
     let charge = asked.charge;
     if prior.livemode != charge.channel.livemode || prior.account != charge.channel.account {
         return Err(AuthorityError::Asked(gate_core::ActionError::LivemodeMismatch));
@@ -286,7 +297,10 @@ fn again(prior: &Intent, asked: &Asked<'_>) -> Result<Intent, AuthorityError> {
     }
     let mut intent = prior.clone();
     intent.attempt = asked.attempt.clone();
-    intent.reasons.clear();
+    if !approval::usable(intent.approval.as_ref(), world.now) {
+        intent.approval = None;
+        intent.reasons.clear();
+    }
     intent.failure = None;
     Ok(intent)
 }
@@ -312,7 +326,11 @@ fn submit(intent: &mut Intent, charge: &Charge, usd: MicroUsd, world: &World<'_>
     intent.lease_until = Some(world.now.after(world.config.lease));
 }
 
-fn asked_for(terms: Option<&ApprovalTerms>, world: &World<'_>) -> Result<Approval, AuthorityError> {
+fn asked_for(
+    terms: Option<&ApprovalTerms>,
+    digest: String,
+    world: &World<'_>,
+) -> Result<Approval, AuthorityError> {
     let terms =
         terms.ok_or_else(|| AuthorityError::Broken("an approval without terms".to_owned()))?;
     Ok(Approval {
@@ -320,7 +338,7 @@ fn asked_for(terms: Option<&ApprovalTerms>, world: &World<'_>) -> Result<Approva
         state: ApprovalState::Pending,
         approver: Approver::Authority,
         expires_at: world.now.after(terms.timeout),
-        digest: String::new(),
+        digest,
         votes: Vec::new(),
         decided_at: None,
         decided_by: None,
@@ -367,18 +385,22 @@ fn worth(amount: Amount, world: &World<'_>) -> Result<Valuation, NoRate> {
 }
 
 pub(crate) fn spend_windows(intent: &Intent, verdict: &Verdict) -> Vec<SpendWindow> {
-    verdict.windows.iter().filter_map(|window| spend_window(&intent.agent, window)).collect()
+    verdict.windows.iter().map(|window| spend_window(&intent.agent, window)).collect()
 }
 
-/// Where the store counts it; so far it counts by agent only.
-pub(crate) fn spend_window(agent: &AgentId, window: &gate_policy::Window) -> Option<SpendWindow> {
-    match window.whose {
-        Whose::Agent => Some(SpendWindow {
-            scope: Scope::Agent(agent.clone()),
-            period: window.period.as_str().to_owned(),
-            starts_at: window.starts_at,
-            ends_at: window.ends_at,
-        }),
-        Whose::Customer(_) | Whose::Team(_) => None,
+/// Where the store counts what a window of the policy bounds.
+pub(crate) fn spend_window(agent: &AgentId, window: &gate_policy::Window) -> SpendWindow {
+    let scope = match &window.whose {
+        Whose::Agent => Scope::Agent(agent.clone()),
+        Whose::Customer(customer) => {
+            Scope::Customer { agent: agent.clone(), customer: customer.clone() }
+        }
+        Whose::Team(team) => Scope::Team(team.clone()),
+    };
+    SpendWindow {
+        scope,
+        period: window.period.as_str().to_owned(),
+        starts_at: window.starts_at,
+        ends_at: window.ends_at,
     }
 }

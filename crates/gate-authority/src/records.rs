@@ -140,7 +140,7 @@ impl Records for LocalAuthority {
             .into_iter()
             .map(|(window, code, limit)| {
                 let stored = spend_window(&agent.id, &window);
-                let spent = seen.spent.iter().find(|spent| Some(&spent.window) == stored.as_ref());
+                let spent = seen.spent.iter().find(|spent| spent.window == stored);
                 BudgetWindow {
                     code,
                     limit,
@@ -150,7 +150,7 @@ impl Records for LocalAuthority {
             })
             .collect();
         Ok(Budget {
-            stopped: stops(&seen, &agent.id).code(),
+            stopped: stops(&seen, &agent.id, &agent.name, &policy).code(),
             max_per_payment: limits.and_then(|limits| limits.max_per_payment),
             approval_threshold: limits.and_then(|limits| limits.approval_threshold),
             windows,

@@ -36,6 +36,7 @@ pub use print::{clap_args, clap_store_args, file_schema, reference_markdown};
 pub use secret::Secret;
 pub use settings::{Preset, SETTINGS, Setting, Shape, UNSUPPORTED, Unsupported};
 pub use source::Flags;
+pub(crate) use value::any_span;
 pub use value::{AgentRate, LogFormat, WebUrl};
 
 use key::KeyRules;

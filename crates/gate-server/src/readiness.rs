@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gate_api::{Check, CheckStatus, CheckView, ReadyView};
+use gate_authority::is_stale;
 use gate_core::{Clock, Timestamp};
 use gate_money::RateTable;
 use gate_store::{Reads, Store, StoreError};
@@ -21,6 +22,7 @@ pub struct Readiness {
     keys: Arc<StripeKeys>,
     stripe: Arc<StripeClient>,
     clock: Arc<dyn Clock>,
+    rates_max_age: Duration,
     rates_fault: Mutex<Option<String>>,
     since: Mutex<BTreeMap<Check, (CheckStatus, Timestamp)>>,
 }
@@ -33,8 +35,17 @@ impl Readiness {
         keys: Arc<StripeKeys>,
         stripe: Arc<StripeClient>,
         clock: Arc<dyn Clock>,
+        rates_max_age: Duration,
     ) -> Self {
-        Self { store, keys, stripe, clock, rates_fault: Mutex::default(), since: Mutex::default() }
+        Self {
+            store,
+            keys,
+            stripe,
+            clock,
+            rates_max_age,
+            rates_fault: Mutex::default(),
+            since: Mutex::default(),
+        }
     }
 
     /// Notes how fetching the exchange rates went.
@@ -107,7 +118,14 @@ impl Readiness {
     /// Without rates other currencies are denied, and dollars go on: never more than degraded.
     fn rates(&self, table: Option<&RateTable>) -> (CheckStatus, String) {
         let fault = self.rates_fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stale = |table: &RateTable| is_stale(table, self.clock.now(), self.rates_max_age);
         match (table, fault) {
+            (Some(table), fault) if stale(table) => {
+                let fault = fault.map(|fault| format!("; {fault}")).unwrap_or_default();
+                let detail =
+                    format!("of {}, too old: only US dollars and pins count{fault}", table.date());
+                (CheckStatus::Degraded, detail)
+            }
             (Some(table), None) => (CheckStatus::Ok, format!("of {}", table.date())),
             (Some(table), Some(fault)) => {
                 (CheckStatus::Degraded, format!("of {}; {fault}", table.date()))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join};
-use gate_authority::invariants;
+use gate_authority::{Whom, invariants};
 use gate_core::{
     ActionError, Actions, Clock, Event, Intent, IntentId, RefundStatus, State, Ticket, Timestamp,
 };
@@ -129,8 +129,8 @@ fn happen(world: &World, what: &Happens) {
         Happens::Cancel(index) => {
             let _ = pick(index).map(|intent| world.cancel(&intent.id));
         }
-        Happens::Stop => drop(run(world.admin().stop(None, None)).unwrap()),
-        Happens::Resume => drop(run(world.admin().resume(None)).unwrap()),
+        Happens::Stop => drop(run(world.admin().stop(Whom::Everybody, None)).unwrap()),
+        Happens::Resume => drop(run(world.admin().resume(Whom::Everybody, None)).unwrap()),
         Happens::Pass(span) => world.clock.advance(*span),
         Happens::Reconcile => {
             let reconciled = world.reconcile();
@@ -281,7 +281,7 @@ fn submitted_first(store: &dyn Store, ticket: &Ticket) {
 /// Once faults stop, everything comes to an end that agrees with the processor, or to a person.
 fn settles_down(world: &World, observer: &mut Observer) {
     world.till.script(&[]);
-    run(world.admin().resume(None)).unwrap();
+    run(world.admin().resume(Whom::Everybody, None)).unwrap();
     for pass in [MINUTE, MINUTE, 25 * HOUR, 25 * HOUR] {
         world.reconcile();
         world.till.approve_held();

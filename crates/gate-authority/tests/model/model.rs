@@ -191,8 +191,10 @@ impl Model {
             return Ok((at, true));
         }
         if let Some(at) = prior.filter(|at| self.intents[*at].state == State::NotExecuted) {
-            self.intents[at].reasons.clear();
             let approved = self.usable(at);
+            if !approved {
+                self.intents[at].reasons.clear();
+            }
             self.decide(at, approved);
             return Ok((at, false));
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gate_authority::{
-    Actor, Admin, AuthorityConfig, IntentList, LocalAuthority, Sweeper, invariants,
+    Actor, Admin, AuthorityConfig, IntentList, LocalAuthority, Sweeper, Whom, invariants,
 };
 use gate_core::{
     Again, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Channel, Charge,
@@ -411,7 +411,9 @@ impl Both {
                 let agent = slot.map(|slot| self.living[slot].agent);
                 let name = agent.map(|agent| self.names[agent].as_str());
                 let admin = self.admin();
-                let done = if *on { run(admin.stop(name, None)) } else { run(admin.resume(name)) };
+                let whom = name.map_or(Whom::Everybody, Whom::Agent);
+                let done =
+                    if *on { run(admin.stop(whom, None)) } else { run(admin.resume(whom, None)) };
                 done.unwrap();
                 match agent {
                     Some(agent) => self.model.stops[agent] = *on,

@@ -300,6 +300,14 @@ pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
+/// A span of time as it is written: `500ms`, `20s`, `1m`, `2h`, `7d`.
+pub(crate) fn any_span(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*millis).map(Duration::from_millis)
+}
+
 /// A span of time within the setting's bounds.
 pub(super) fn span(setting: &Setting, text: &str) -> Result<Duration, String> {
     let (least, most) = match setting.shape {
@@ -314,16 +322,9 @@ pub(super) fn span(setting: &Setting, text: &str) -> Result<Duration, String> {
         | Shape::Words(_) => (Duration::ZERO, Duration::MAX),
     };
     let bounds = format!("from {} to {}", span_text(least), span_text(most));
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
-    let millis = UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .and_then(|(_, millis)| number.parse::<u64>().ok()?.checked_mul(*millis))
-        .ok_or_else(|| {
-            format!("which is not a span of time: write it like 500ms, 20s, 1m, 2h or 7d, {bounds}")
-        })?;
-    let span = Duration::from_millis(millis);
+    let span = any_span(text).ok_or_else(|| {
+        format!("which is not a span of time: write it like 500ms, 20s, 1m, 2h or 7d, {bounds}")
+    })?;
     if span < least || span > most {
         return Err(format!("which is out of bounds: use a span {bounds}"));
     }
