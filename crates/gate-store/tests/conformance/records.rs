@@ -125,7 +125,7 @@ pub(crate) async fn stops_are_put_replaced_and_lifted(world: World) {
     assert_eq!(world.read(asked.clone()).await.stops, both);
     let calm = stop(all.clone(), Some("calm"));
     world.write(vec![Write::PutStop(calm.clone()), Write::LiftStop(one.clone())]).await;
-    assert_eq!(world.read(asked.clone()).await.stops, [calm.clone()]);
+    assert_eq!(world.read(asked.clone()).await.stops, std::slice::from_ref(&calm));
     let both = [calm, stop(team.clone(), None)];
     world.write(vec![Write::PutStop(both[1].clone())]).await;
     assert_eq!(world.read(asked.clone()).await.stops, both);
