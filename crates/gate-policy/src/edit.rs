@@ -5,12 +5,25 @@ use gate_core::{AgentName, TeamName, UserName};
 use crate::document::{Policy, REFUND_HOST};
 use crate::fault::Fault;
 
-/// The document of a new store. No agent has an entry, so none may do anything.
+/// The document of a new store: no agent has an entry, so none may do anything, and two rules ask a
+/// person about what is worth a look.
 pub const NEW_STORE_TEXT: &str = r#"# The policy. Nothing is allowed that does not stand here. Amounts are US dollars in quotes.
 
 [organization]
-timezone = "UTC"           # an IANA name; a day begins and ends at its midnight
+timezone = "UTC"           # an IANA name; days, weeks and months begin at its midnight
 approval_timeout = "24h"   # how long a request waits for a person: "1m" to "14d"
+
+# Two rules for every agent. Change them, switch them off (enabled = false), or take them out.
+
+[[rules]]
+id = "old-charge"
+charge_older_than_days = 180
+control = "require_approval"   # or "block"
+
+[[rules]]
+id = "refunded-before"         # the charge, or its customer within 30 days
+refunded_before = true
+control = "require_approval"
 
 # An agent that may refund up to 200 dollars a day, from 50 dollars on after a person's yes:
 #

@@ -50,22 +50,28 @@
 //!     verdict.reasons[0].message,
 //!     "This refund of 60.00 USD is more than the 50.00 USD that are left of support-bot's \
 //!      500.00 USD for the day: wait until 2026-11-03T00:00:00Z, or ask a policy owner to raise \
-//!      its daily_cap.",
+//!      daily_cap.",
 //! );
 //! # Ok(()) }
 //! ```
 
+mod cases;
 mod decide;
+mod diff;
 mod document;
+mod doubts;
 mod edit;
 mod fault;
 mod parse;
+mod reader;
+mod rules;
 mod window;
 mod words;
 
+pub use cases::{Cases, Outcome, Scenario};
 pub use decide::{ApprovalTerms, CustomerHistory, Facts, NoRate, Stops, Verdict, decide, windows};
-pub use document::{AgentLimits, Method, Policy, REFUND_HOST};
+pub use diff::diff;
+pub use document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST, TOOLS};
 pub use edit::{NEW_STORE_TEXT, NewAgent, with_agent};
 pub use fault::Fault;
 pub use window::{Period, Whose, Window};
-pub use words::diff;

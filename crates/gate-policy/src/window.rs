@@ -2,11 +2,13 @@
 //!
 //! Windows of a time zone follow each other without gap or overlap, whatever its clocks do: a day
 //! of 23 or 25 hours is one day, and a day whose midnight is skipped begins at its first instant.
+//! A week begins on Monday. A week or month begins when its first day does.
 
 use std::iter::successors;
 
 use gate_core::{CustomerId, TeamName, Timestamp};
-use jiff::civil::{Date, Time};
+use jiff::ToSpan as _;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 /// The kind of a window.
@@ -70,30 +72,52 @@ pub struct Window {
 /// than a day.
 const DAYS_LOOKED_AT: usize = 3;
 
-/// The window of that kind in `zone` that `now` belongs to.
+/// The window of that kind in `zone` that `now` belongs to. Before the year −9999 and after the
+/// year 9999 there are no calendar days; what lies there belongs to the first and the last.
 pub(crate) fn of(whose: Whose, period: Period, zone: &TimeZone, now: Timestamp) -> Window {
-    let (starts_at, ends_at) = day(zone, now);
-    Window { whose, period, starts_at, ends_at }
+    let today = date(zone, now);
+    let first = match period {
+        Period::Day => Ok(today),
+        Period::Week => {
+            let since_monday = today.weekday().to_monday_zero_offset();
+            today.checked_sub(i64::from(since_monday).days())
+        }
+        Period::Month => Ok(today.first_of_month()),
+    };
+    let first = first.unwrap_or(Date::MIN);
+    let next = match period {
+        Period::Day => first.tomorrow(),
+        Period::Week => first.checked_add(1.week()),
+        Period::Month => first.checked_add(1.month()),
+    };
+    let starts_at = first_instant(zone, first).unwrap_or(Timestamp::from_millis(i64::MIN));
+    let ends_at = next.ok().and_then(|next| first_instant(zone, next));
+    Window {
+        whose,
+        period,
+        starts_at,
+        ends_at: ends_at.unwrap_or(Timestamp::from_millis(i64::MAX)),
+    }
 }
 
-/// The calendar day in `zone` that `now` belongs to. Before the year −9999 and after the year 9999
-/// there are no calendar days; what lies there belongs to the first and the last.
-fn day(zone: &TimeZone, now: Timestamp) -> (Timestamp, Timestamp) {
+/// The calendar day in `zone` that `now` belongs to: the last that has begun.
+pub(crate) fn date(zone: &TimeZone, now: Timestamp) -> Date {
+    let shown = clock(zone, now).date();
+    successors(Some(shown), |date| date.tomorrow().ok())
+        .take(DAYS_LOOKED_AT)
+        .take_while(|date| first_instant(zone, *date).is_some_and(|start| start <= now))
+        .last()
+        .unwrap_or(shown)
+}
+
+/// What a clock in `zone` shows at `now`.
+pub(crate) fn clock(zone: &TimeZone, now: Timestamp) -> DateTime {
     let instant = jiff::Timestamp::from_millisecond(now.millis()).unwrap_or(if now.millis() < 0 {
         jiff::Timestamp::MIN
     } else {
         jiff::Timestamp::MAX
     });
-    let shown = zone.to_datetime(instant).date();
-    let last_begun = successors(Some(shown), |date| date.tomorrow().ok())
-        .take(DAYS_LOOKED_AT)
-        .take_while(|date| first_instant(zone, *date).is_some_and(|start| start <= now))
-        .last()
-        .unwrap_or(shown);
-    let start = first_instant(zone, last_begun);
-    let next = last_begun.tomorrow().ok().and_then(|date| first_instant(zone, date));
-    let start = start.unwrap_or(Timestamp::from_millis(i64::MIN));
-    (start, next.unwrap_or(Timestamp::from_millis(i64::MAX)))
+    zone.to_datetime(instant)
 }
 
 /// When `date` begins in `zone`: its midnight, the first of two, or the moment at which clocks

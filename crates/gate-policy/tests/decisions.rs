@@ -316,19 +316,19 @@ fn messages_say_what_happened_and_what_to_do() {
             "60.00 480",
             "This refund of 12.34 EUR, worth 60.00 USD, is more than the 20.00 USD that are left \
              of bot's 500.00 USD for the day: wait until 2026-11-02T00:00:00Z, or ask a policy \
-             owner to raise its daily_cap.",
+             owner to raise daily_cap.",
         ),
         (
             "no max",
             "600.00 0",
             "This refund of 12.34 EUR, worth 600.00 USD, is more than bot's 500.00 USD for a \
-             whole day: ask a policy owner to make it, or to raise its daily_cap.",
+             whole day: ask a policy owner to make it, or to raise daily_cap.",
         ),
         (
             "no cap",
             "60.00 0",
-            "The policy sets no daily_cap for bot, and without one it may refund nothing: ask a \
-             policy owner to add one.",
+            "The policy sets no daily_cap for bot, and nothing else bounds it, so it may refund \
+             nothing: ask a policy owner to add one.",
         ),
         (
             "full",
