@@ -136,7 +136,7 @@ fn vote_fault(
         return Some(format!("{by}, who approved it, is no user"));
     }
     let owner = policy
-        .filter(|policy| policy.since <= vote.at)
+        .filter(|policy| policy.since < vote.at)
         .and_then(|policy| policy.policy.owner_of(&intent.agent_name));
     (owner == Some(by)).then(|| format!("{by} approved it and owns {}", intent.agent_name))
 }

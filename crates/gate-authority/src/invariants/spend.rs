@@ -80,7 +80,13 @@ fn intent_fault(
     let Some(usd) = intent.worth.as_ref().map(|worth| worth.usd) else {
         return Some(format!("it is {state}, and has no worth in dollars"));
     };
-    if own.is_empty() {
+    let customer = customer(intent);
+    let decided = versions.get(&intent.policy_version).filter(|_| !late).zip(intent.submitted_at);
+    let windows = decided.map(|(policy, at)| {
+        let windows = gate_policy::windows(policy, &intent.agent_name, customer, at);
+        windows.iter().map(|(window, ..)| spend_window(&intent.agent, window)).collect::<Vec<_>>()
+    });
+    if own.is_empty() && windows.as_ref().is_none_or(|windows| !windows.is_empty()) {
         return Some(format!("it is {state}, and does not count"));
     }
     if let Some(wrong) = own.iter().find(|reservation| reservation.usd != usd) {
@@ -95,11 +101,8 @@ fn intent_fault(
     if let Some(wrong) = own.iter().find(elsewhere) {
         return Some(format!("it counts in {}, where it was not submitted", name(&wrong.window)));
     }
-    let policy = versions.get(&intent.policy_version).filter(|_| !late)?;
-    let customer = customer(intent);
-    let windows = gate_policy::windows(policy, &intent.agent_name, customer, submitted_at);
-    let windows = windows.iter().map(|(window, ..)| spend_window(&intent.agent, window));
-    let missing = windows.into_iter().find(|window| own.iter().all(|one| one.window != *window))?;
+    let missing =
+        windows?.into_iter().find(|window| own.iter().all(|one| one.window != *window))?;
     Some(format!("it does not count in {}", name(&missing)))
 }
 

@@ -14,6 +14,7 @@
 
 mod approvals;
 mod asking_again;
+mod budgets;
 mod caps;
 mod invariants;
 mod keys;
@@ -22,6 +23,7 @@ mod random_worlds;
 mod rates;
 mod records;
 mod till;
+mod votes;
 mod world;
 
 #[path = "../../examples/embed.rs"]

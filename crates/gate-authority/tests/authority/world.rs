@@ -192,6 +192,11 @@ impl World {
         run(self.admin().apply_policy(&text)).unwrap();
     }
 
+    /// Puts a whole policy in force.
+    pub(crate) fn apply(&self, text: &str) {
+        run(self.admin().apply_policy(text)).unwrap_or_else(|error| panic!("{error}"));
+    }
+
     pub(crate) fn admin(&self) -> Admin<'_> {
         Admin::new(&self.authority, person())
     }
