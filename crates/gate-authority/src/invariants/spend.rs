@@ -86,7 +86,7 @@ fn intent_fault(
         let windows = gate_policy::windows(policy, &intent.agent_name, customer, at);
         windows.iter().map(|(window, ..)| spend_window(&intent.agent, window)).collect::<Vec<_>>()
     });
-    if own.is_empty() && windows.as_ref().is_none_or(|windows| !windows.is_empty()) {
+    if own.is_empty() {
         return Some(format!("it is {state}, and does not count"));
     }
     if let Some(wrong) = own.iter().find(|reservation| reservation.usd != usd) {
