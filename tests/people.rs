@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::client::Call;
 use crate::process::{Home, POLICY, Server};
 
 /// A policy in which a person decides from 5.00 USD on, and the agent asks again then.
@@ -100,6 +101,82 @@ async fn an_approval_from_asking_to_refund() {
     home.done(&["approval", "approve", again.text("/approvalId"), "--as", "maria"]);
     assert_eq!(gateway.ask(&key, &ask).await.line(), "200 refunded");
     assert_eq!(sandbox.refunds().await.len(), 1);
+}
+
+/// A rule takes two people of risk beside the agent's own reviewer, and the gateway goes on by
+/// itself; a stop of the team holds what they approved.
+#[tokio::test]
+async fn three_people_and_a_team() {
+    const TEAM: &str = r#"
+[teams.support]
+methods = ["stripe_refund"]
+allowed_hosts = ["stripe-refund.action"]
+daily_budget = "100.00"
+
+[agents.support-bot]
+team = "support"
+owner = "olga"
+weekly_cap = "300.00"
+approval_threshold = "5.00"
+reviewers = ["leads"]
+
+[[rules]]
+id = "large"
+agents = ["team:support"]
+amount_over = "15.00"
+control = "require_approval"
+reviewers = ["risk"]
+approvals_required = 2
+"#;
+    let sandbox = Server::sandbox();
+    let (home, key) = Home::with_agent(TEAM);
+    for (name, role) in
+        [("olga", "owner"), ("lea", "leads"), ("ray", "risk"), ("rob", "risk"), ("ria", "risk")]
+    {
+        home.done(&["user", "create", name, "--role", role]);
+    }
+    let gateway = home.serve(&sandbox, &[]);
+    sandbox.control("/_sandbox/charges", &json!({ "id": "ch_1", "amount": 2000 })).await;
+    let pending = gateway.ask(&key, &json!({ "target": "ch_1" })).await;
+    assert_eq!(pending.reasons(), "approval_threshold,rule");
+    let id = pending.text("/approvalId");
+    home.done(&["stop", "--team", "support", "--as", "olga", "--note", "looking into it"]);
+    #[rustfmt::skip]
+    let table = [
+        // who    code  what is said
+        ("maria", 1,    "cannot approve this"),
+        ("olga",  1,    "owns agent support-bot"),
+        ("ray",   0,    "1 person with the role leads (lea) for approval_threshold, and 1 person with the role risk (ria, rob) for rule"),
+        ("ray",   1,    "has approved this already"),
+        ("lea",   0,    "It still takes 1 person with the role risk (ria, rob) for rule."),
+        ("ria",   0,    "Approved. A running gateway makes the refund now."),
+        ("rob",   1,    "nothing left to decide"),
+    ];
+    for (who, code, said) in table {
+        let ran = home.run(&["approval", "approve", id, "--as", who]);
+        assert_eq!(ran.code, code, "{who}: {}", ran.err);
+        assert!(ran.err.contains(said), "{who}: {}", ran.err);
+    }
+    let budget = Call::get("/v1/budget").key(&key).send(gateway.at).await.json;
+    assert_eq!(budget["stopped"], "team_stopped");
+    let codes: Vec<&Value> =
+        budget["windows"].as_array().unwrap().iter().map(|window| &window["code"]).collect();
+    assert_eq!(codes, ["weekly_cap", "team_budget"]);
+    let path = format!("/v1/intents/{}", pending.text("/intentId"));
+    assert_eq!(Call::get(&path).key(&key).send(gateway.at).await.text("/state"), "approved");
+    assert_eq!(sandbox.attempts().await.len(), 0, "the stop holds it");
+
+    home.done(&["resume", "--team", "support", "--as", "olga"]);
+    for _ in 0..3 {
+        let now = Call::get(&format!("{path}?wait=20")).key(&key).send(gateway.at).await;
+        if now.text("/state") == "settled" {
+            break;
+        }
+    }
+    assert_eq!(gateway.ask(&key, &json!({ "target": "ch_1" })).await.line(), "200 refunded");
+    assert_eq!(sandbox.refunds().await.len(), 1);
+    assert_eq!(home.run(&["stop", "--team", "sales"]).code, 1, "there is no such team");
+    assert_eq!(home.run(&["stop", "--team", "support", "--everybody"]).code, 2);
 }
 
 /// A person's no answers for the same refund under every key, until somebody reopens it.
