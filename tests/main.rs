@@ -24,6 +24,7 @@ mod commits;
 mod crashes;
 mod keyless;
 mod parallel;
+mod people;
 mod policy_keys;
 mod process;
 mod reads;

@@ -6,7 +6,7 @@ use gate_core::Clock;
 use gate_server::system::SystemClock;
 use serde_json::{Value, json};
 
-use crate::client::Answer;
+use crate::client::{Answer, Call};
 use crate::process::{Home, POLICY, Server};
 
 /// No limit on how many requests come at once.
@@ -43,6 +43,33 @@ async fn a_cap_holds_against_two_hundred_at_once() {
     }
     assert_eq!(sandbox.refunds().await.len(), 10);
     assert_eq!(sandbox.attempts().await.len(), 10);
+}
+
+/// The same from two gateways on one file, ten times over, each time with an agent of its own.
+#[tokio::test]
+async fn a_cap_holds_against_two_gateways() {
+    const ROUNDS: usize = 10;
+    let names: Vec<String> = (0..ROUNDS).map(|round| format!("bot-{round}")).collect();
+    let entry = policy_at_noon().split_once("[agents.support-bot]\n").unwrap().1.to_owned();
+    let entries: String = names.iter().map(|name| format!("[agents.{name}]\n{entry}")).collect();
+    let head = policy_at_noon().split_once("[agents").unwrap().0.to_owned();
+    let sandbox = Server::sandbox();
+    let (home, _) = Home::with_agent(&format!("{head}{entries}"));
+    let gateways = [home.serve(&sandbox, &[RATE]), home.serve(&sandbox, &[RATE])];
+    let charge = json!({ "id": "ch_1", "amount": 10_000_000 });
+    sandbox.control("/_sandbox/charges", &charge).await;
+    for (round, name) in names.iter().enumerate() {
+        let made = home.done(&["agent", "create", name, "--json"]).json();
+        let key = made["key"].as_str().unwrap();
+        let ask = |n: usize| json!({ "target": "ch_1", "amountMinor": 1000, "idempotencyKey": format!("k-{n}") });
+        let asked = async |n: usize| gateways[n % 2].ask(key, &ask(n)).await;
+        let answers = join_all((0..200).map(asked)).await;
+        let count = |line: &str| answers.iter().filter(|answer| answer.line() == line).count();
+        assert_eq!((count("200 refunded"), count("200 denied")), (10, 190), "round {round}");
+        let budget = Call::get("/v1/budget").key(key).send(gateways[0].at).await.json;
+        assert_eq!(budget["windows"][0]["spent"], "100.00", "round {round}: {budget}");
+        assert_eq!(sandbox.attempts().await.len(), 10 * (round + 1), "round {round}");
+    }
 }
 
 #[tokio::test]

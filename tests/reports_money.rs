@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Setup, World, policy};
+use crate::client::Call;
+use crate::world::{HOUR, Setup, World, policy};
 
 async fn world() -> World {
     let policy = policy("daily_cap = \"10000.00\"");
@@ -98,6 +99,36 @@ async fn what_cannot_be_counted_is_not_refunded() {
         assert_eq!(answer.reasons(), reasons, "{name}");
         world.check(name, 0, 0);
     }
+}
+
+/// Rates that nobody renewed serve for a week. Then what they alone cover is denied, dollars and pins
+/// go on, and whoever watches the gateway is told.
+#[tokio::test]
+async fn rates_run_out_and_dollars_go_on() {
+    let setup = Setup { pins: "KWD=3.26", ..Setup::default() };
+    let world = setup.start().await;
+    for currency in ["eur", "usd", "kwd"] {
+        let id = format!("ch_{currency}");
+        world.charge(&json!({ "id": id, "amount": 2000, "currency": currency }));
+    }
+    let rates = async || Call::get("/readyz").send(world.at).await.json["checks"]["rates"].clone();
+    let ask = async |currency: &str, n: u8| {
+        let key = format!("{currency}-{n}");
+        let target = format!("ch_{currency}");
+        let ask = json!({ "target": target, "amountMinor": 500, "idempotencyKey": key });
+        let answer = world.ask(&ask).await;
+        format!("{} {}", answer.line(), answer.reasons())
+    };
+    assert_eq!(rates().await["status"], "ok");
+    assert_eq!(ask("eur", 1).await, "200 refunded ");
+    world.clock.advance(9 * 24 * HOUR);
+    assert_eq!(ask("eur", 2).await, "200 denied rates_stale");
+    assert_eq!(ask("usd", 2).await, "200 refunded ");
+    assert_eq!(ask("kwd", 2).await, "200 refunded ");
+    let told = rates().await;
+    assert_eq!(told["status"], "degraded", "{told}");
+    assert!(told["detail"].as_str().unwrap().contains("only US dollars and pins"), "{told}");
+    assert_eq!(Call::get("/readyz").send(world.at).await.status, 200, "degraded is ready");
 }
 
 /// What a refund counts is its worth at the day's rate, rounded up to a millionth of a dollar.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_authority::{Actor, Admin, AdminError, RatesFeed};
+use gate_authority::{Actor, Admin, AdminError, RatesFeed, Whom};
 use gate_core::{
     AccountId, Actions, AgentName, ApprovalId, Authority, Clock, Deadline, Ids, Intent, IntentId,
     Processor, Records, Refunds, Settings, Timestamp, UserName,
@@ -126,11 +126,11 @@ impl World {
     }
 
     pub(crate) async fn stop_everybody(&self) {
-        self.admin().stop(None, None).await.unwrap();
+        self.admin().stop(Whom::Everybody, None).await.unwrap();
     }
 
     pub(crate) async fn resume_everybody(&self) {
-        self.admin().resume(None).await.unwrap();
+        self.admin().resume(Whom::Everybody, None).await.unwrap();
     }
 
     pub(crate) async fn approve(&self, pending: &Answer) {

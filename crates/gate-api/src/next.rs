@@ -115,6 +115,10 @@ fn denied(intent: &Intent) -> String {
         (Some(Denier::Person), _) => "Nothing was refunded: a person said no. Do not ask again, \
             with this key or another."
             .to_owned(),
+        (Some(Denier::Reopened), _) => "Nothing was refunded: a person said no, and another lets \
+            it be asked again. Ask with the same key and the same arguments if the refund is \
+            still wanted."
+            .to_owned(),
         (Some(Denier::Policy) | None, Some(at)) => format!(
             "Nothing was refunded: a limit of the policy is used up. Do not ask again before {}; \
              after that, ask with the same key if the refund is still wanted.",

@@ -2,36 +2,38 @@
 //! transaction with its audit entry.
 
 mod agents;
+mod approvals;
 mod emptying;
+mod people;
+mod policies;
+mod stops;
 
 use std::fmt;
 use std::sync::Arc;
 
-use gate_core::bugs::{self, Bug};
 use gate_core::{
-    ActionError, ApprovalId, AuthorityError, Ids, Intent, IntentId, RefundId, State, Timestamp,
-    UserName,
+    ActionError, AuthorityError, Ids, Intent, IntentId, RefundId, State, Timestamp, UserName,
 };
-use gate_policy::{Fault, Policy};
-use gate_store::{
-    AgentBy, AgentRow, IntentBy, IntentQuery, PolicyRow, Reads, Scope, Snapshot, StopRow, UserRow,
-    Write,
-};
+use gate_policy::Fault;
+use gate_store::{AgentBy, AgentRow, IntentBy, IntentQuery, Reads, Snapshot, UserRow, Write};
 
-use crate::approval::{self, Vote};
+use crate::approval;
 use crate::authority::LocalAuthority;
 use crate::change::{Actor, Plan, audit, transact};
 use crate::decide::World;
 use crate::keys::Seed;
 use crate::outcome;
+use people::{May, may};
+use policies::{policy_text, policy_writes};
+
+pub use approvals::Waiting;
+pub use stops::Whom;
 
 pub use agents::KeyTerms;
 pub use emptying::{EmptiedCount, Emptying};
 
 /// Longest note of a reviewer or of a stop, in characters.
 const NOTE_CHARS_MAX: usize = 500;
-/// Roles that do not review.
-const FIXED_ROLES: [&str; 4] = ["owner", "policy-editor", "auditor", "viewer"];
 
 /// What a person's command came to, if not to what was wanted. Nothing was changed.
 #[derive(Debug)]
@@ -94,6 +96,7 @@ pub struct IntentList {
 pub struct Admin<'a> {
     authority: &'a LocalAuthority,
     actor: Actor,
+    user: Option<UserName>,
 }
 
 type Judged<T> = Result<Plan<T>, AdminError>;
@@ -102,83 +105,14 @@ impl<'a> Admin<'a> {
     /// Acts as `actor`.
     #[must_use]
     pub const fn new(authority: &'a LocalAuthority, actor: Actor) -> Self {
-        Self { authority, actor }
+        Self { authority, actor, user: None }
     }
 
-    /// All people, by name.
-    ///
-    /// # Errors
-    ///
-    /// [`AdminError::Authority`].
-    pub async fn users(&self) -> Result<Vec<UserRow>, AdminError> {
-        Ok(self.authority.read(Reads { users: true, ..Reads::default() }).await?.users)
-    }
-
-    /// Makes a person.
-    ///
-    /// # Errors
-    ///
-    /// [`AdminError::Conflict`] when the name is taken; [`AdminError::Invalid`] without a role.
-    pub async fn create_user(
-        &self,
-        name: &UserName,
-        roles: &[String],
-    ) -> Result<UserRow, AdminError> {
-        if roles.is_empty() {
-            return Err(AdminError::Invalid(format!(
-                "user {name} needs a role: {}, or a reviewer role of your own naming",
-                FIXED_ROLES.join(", ")
-            )));
-        }
-        if let Some(bad) = roles.iter().find(|role| UserName::parse(role).is_err()) {
-            return Err(AdminError::Invalid(format!(
-                "`{bad}` is not a role's name: use 1 to 64 of a-z, 0-9, - _ and ."
-            )));
-        }
-        let (name, roles) = (name.clone(), roles.to_vec());
-        let reads = Reads { users: true, ..Reads::default() };
-        self.change(reads, move |by, world| {
-            if world.seen.users.iter().any(|user| user.name == name) {
-                return Err(AdminError::Conflict(format!("there is a user {name} already")));
-            }
-            let user = UserRow { name: name.clone(), roles: roles.clone(), created_at: world.now };
-            let details = serde_json::json!({ "roles": roles });
-            let writes = vec![
-                Write::InsertUser(user.clone()),
-                world.audited(by, "user.created", name.as_str(), &details),
-            ];
-            Ok(Plan { writes, reply: user })
-        })
-        .await
-    }
-
-    /// Applies a policy: the text is the version. Answers its number and what to beware of.
-    ///
-    /// # Errors
-    ///
-    /// [`AdminError::Policy`] with all its faults.
-    pub async fn apply_policy(&self, text: &str) -> Result<(u64, Vec<String>), AdminError> {
-        let policy = Policy::parse(text).map_err(AdminError::Policy)?;
-        let text = text.to_owned();
-        let reads = Reads { policy: true, ..Reads::default() };
-        let version = self
-            .change(reads, move |by, world| {
-                let version = next_version(world.seen);
-                Ok(Plan { writes: policy_writes(text.clone(), by, world), reply: version })
-            })
-            .await?;
-        Ok((version, policy.warnings()))
-    }
-
-    /// The policy in force: its version (0 for a new store's) and its text.
-    ///
-    /// # Errors
-    ///
-    /// [`AdminError::Authority`].
-    pub async fn policy(&self) -> Result<(u64, String), AdminError> {
-        let seen = self.authority.read(Reads { policy: true, ..Reads::default() }).await?;
-        let version = seen.policy.as_ref().map_or(0, |policy| policy.version);
-        Ok((version, policy_text(&seen).to_owned()))
+    /// Acts for `user`, whose roles then say what may be done. (Otherwise it is whoever owns the
+    /// store that acts, and they could write it anyway.)
+    #[must_use]
+    pub fn acting_as(self, user: UserName) -> Self {
+        Self { user: Some(user), ..self }
     }
 
     /// Intents, newest first.
@@ -252,7 +186,7 @@ impl<'a> Admin<'a> {
         let policies = Arc::clone(&self.authority.policies);
         self.change(reads, move |by, world| {
             let intent = world.seen.intent.as_ref().ok_or_else(|| no_intent(id.as_str()))?;
-            may_review(world.seen, &user)?;
+            may(world.seen, &user, May::Review)?;
             if !intent.needs_person && intent.state != State::AwaitingStripe {
                 return Err(AdminError::Conflict(format!(
                     "intent {id} is {} and does not need a person: the gateway finds out by itself",
@@ -269,120 +203,6 @@ impl<'a> Admin<'a> {
         .await
     }
 
-    /// Approves a pending request as `user`.
-    ///
-    /// # Errors
-    ///
-    /// [`AdminError::Forbidden`] unless the user may review and does not own the agent;
-    /// [`AdminError::Conflict`] when it was decided or expired already.
-    pub async fn approve(
-        &self,
-        id: &ApprovalId,
-        user: &UserName,
-        note: Option<&str>,
-    ) -> Result<Intent, AdminError> {
-        let note = note.map(checked_note).transpose()?;
-        self.vote(id, user, Vote::Approve { note }).await
-    }
-
-    /// Denies a pending request as `user`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Admin::approve`]; [`AdminError::Invalid`] without a note.
-    pub async fn deny(
-        &self,
-        id: &ApprovalId,
-        user: &UserName,
-        note: &str,
-    ) -> Result<Intent, AdminError> {
-        let note = checked_note(note)?;
-        self.vote(id, user, Vote::Deny { note }).await
-    }
-
-    async fn vote(
-        &self,
-        id: &ApprovalId,
-        user: &UserName,
-        vote: Vote,
-    ) -> Result<Intent, AdminError> {
-        let reads = Reads {
-            intent: Some(IntentBy::Approval(id.clone())),
-            policy: true,
-            users: true,
-            ..Reads::default()
-        };
-        let (id, user) = (id.clone(), user.clone());
-        let policies = Arc::clone(&self.authority.policies);
-        self.change(reads, move |by, world| {
-            let Some(intent) = &world.seen.intent else {
-                return Err(AdminError::NotFound(format!("there is no approval {id}")));
-            };
-            may_review(world.seen, &user)?;
-            let policy = policies.of(world.seen.policy.as_ref())?;
-            let owner = policy.agent(&intent.agent_name).and_then(|limits| limits.owner.as_ref());
-            if owner == Some(&user) && !bugs::on(Bug::OwnerMayApprove) {
-                return Err(AdminError::Forbidden(format!(
-                    "{user} owns agent {}: somebody else has to decide",
-                    intent.agent_name
-                )));
-            }
-            let expired = intent.approval.as_ref().is_none_or(|a| a.expires_at <= world.now)
-                && !bugs::on(Bug::ExpiredVoteCounts);
-            let pending = intent.state == State::PendingApproval;
-            if !pending || expired {
-                let state = if pending { "past its time" } else { intent.state.as_str() };
-                return Err(AdminError::Conflict(format!(
-                    "the request is {state}: there is nothing left to decide"
-                )));
-            }
-            Ok(approval::vote(intent, &user, &vote, by, &world.world())?)
-        })
-        .await
-    }
-
-    /// Stops an agent, by name or id, or everybody. Acts on the next request; holds what is
-    /// pending. Answers who is stopped: the agent's name, or `everybody`.
-    ///
-    /// # Errors
-    ///
-    /// [`AdminError::NotFound`].
-    pub async fn stop(
-        &self,
-        agent: Option<&str>,
-        note: Option<&str>,
-    ) -> Result<String, AdminError> {
-        let note = note.map(checked_note).transpose()?;
-        let agent = agent.map(str::to_owned);
-        self.change(stop_reads(agent.as_deref()), move |by, world| {
-            let (scope, whom) = stop_scope(world.seen, agent.as_deref())?;
-            let details = serde_json::json!({ "note": note });
-            let entry = world.audited(by, "stop.put", &scope.text(), &details);
-            let (by, note) = (by.to_string(), note.clone());
-            let stop = Write::PutStop(StopRow { scope, by, note, at: world.now });
-            Ok(Plan { writes: vec![stop, entry], reply: whom })
-        })
-        .await
-    }
-
-    /// Lifts a stop, if there is one. Answers who goes on, as [`Admin::stop`] does.
-    ///
-    /// # Errors
-    ///
-    /// [`AdminError::NotFound`] when there is no such agent.
-    pub async fn resume(&self, agent: Option<&str>) -> Result<String, AdminError> {
-        let agent = agent.map(str::to_owned);
-        self.change(stop_reads(agent.as_deref()), move |by, world| {
-            let (scope, whom) = stop_scope(world.seen, agent.as_deref())?;
-            if !world.seen.stops.iter().any(|stop| stop.scope == scope) {
-                return Ok(Plan::nothing(whom));
-            }
-            let entry = world.audited(by, "stop.lifted", &scope.text(), &serde_json::json!({}));
-            Ok(Plan { writes: vec![Write::LiftStop(scope), entry], reply: whom })
-        })
-        .await
-    }
-
     async fn change<T: Send + 'static>(
         &self,
         reads: Reads,
@@ -390,10 +210,12 @@ impl<'a> Admin<'a> {
     ) -> Result<T, AdminError> {
         let authority = self.authority;
         let (seed, by) = (Seed::draw(authority.ids.as_ref()), self.actor.clone());
+        let (user, mut reads) = (self.user.clone(), reads);
+        reads.users |= user.is_some();
         let config = Arc::clone(&authority.config);
         let judge = move |now, seen: &Snapshot| {
             let ids = seed.stream();
-            match judge(&by, &Site { now, seen, ids: &ids, config: &config }) {
+            match judge(&by, &Site { now, seen, ids: &ids, config: &config, user: user.as_ref() }) {
                 Ok(Plan { writes, reply }) => Plan { writes, reply: Ok(reply) },
                 Err(error) => Plan::nothing(Err(error)),
             }
@@ -408,11 +230,17 @@ struct Site<'a> {
     seen: &'a Snapshot,
     ids: &'a dyn Ids,
     config: &'a crate::authority::AuthorityConfig,
+    user: Option<&'a UserName>,
 }
 
 impl Site<'_> {
     fn world(&self) -> World<'_> {
         World { now: self.now, seen: self.seen, config: self.config, ids: self.ids }
+    }
+
+    /// Whether whoever this is done for may do it.
+    fn may(&self, what: May) -> Result<(), AdminError> {
+        self.user.map_or(Ok(()), |user| may(self.seen, user, what))
     }
 
     fn audited(
@@ -426,42 +254,8 @@ impl Site<'_> {
     }
 }
 
-fn policy_text(seen: &Snapshot) -> &str {
-    seen.policy.as_ref().map_or(gate_policy::NEW_STORE_TEXT, |policy| &policy.text)
-}
-
-fn next_version(seen: &Snapshot) -> u64 {
-    seen.policy.as_ref().map_or(0, |policy| policy.version).saturating_add(1)
-}
-
-fn policy_writes(text: String, by: &Actor, site: &Site<'_>) -> Vec<Write> {
-    let version = next_version(site.seen);
-    let details = serde_json::json!({ "version": version });
-    let row = PolicyRow { version, text, author: by.to_string(), created_at: site.now };
-    vec![
-        Write::InsertPolicy(row),
-        site.audited(by, "policy.applied", &version.to_string(), &details),
-    ]
-}
-
 fn known_agent<'a>(seen: &'a Snapshot, name: &str) -> Result<&'a AgentRow, AdminError> {
     seen.agent.as_ref().ok_or_else(|| no_agent(name))
-}
-
-fn stop_reads(agent: Option<&str>) -> Reads {
-    let agent = agent.map(|name| AgentBy::Name(name.to_owned()));
-    Reads { agent, policy: true, ..Reads::default() }
-}
-
-/// What is stopped or resumed, and what to call it.
-fn stop_scope(seen: &Snapshot, agent: Option<&str>) -> Result<(Scope, String), AdminError> {
-    match agent {
-        Some(name) => {
-            let agent = known_agent(seen, name)?;
-            Ok((Scope::Agent(agent.id.clone()), agent.name.to_string()))
-        }
-        None => Ok((Scope::Organization, "everybody".to_owned())),
-    }
 }
 
 fn no_agent(name: &str) -> AdminError {
@@ -478,19 +272,6 @@ fn known_user<'a>(seen: &'a Snapshot, name: &UserName) -> Result<&'a UserRow, Ad
             "there is no user {name}: make one with `user create {name} --role ROLE`"
         ))
     })
-}
-
-/// Owners review, and whoever has a reviewer role; the other fixed roles do not.
-fn may_review(seen: &Snapshot, name: &UserName) -> Result<(), AdminError> {
-    let user = known_user(seen, name)?;
-    let reviews = |role: &String| role == "owner" || !FIXED_ROLES.contains(&role.as_str());
-    if user.roles.iter().any(reviews) {
-        return Ok(());
-    }
-    Err(AdminError::Forbidden(format!(
-        "{name} is {} and may not decide: that takes an owner or a reviewer role",
-        user.roles.join(", ")
-    )))
 }
 
 fn checked_note(note: &str) -> Result<String, AdminError> {

@@ -3,58 +3,70 @@
 use gate_core::bugs::{self, Bug};
 use gate_core::{
     ActionError, Approval, ApprovalState, AuthorityError, Charge, Decided, DecisionReason, Denier,
-    Event, Intent, Justification, ReasonCode, State, Timestamp, UserName, Wanted,
+    Event, Intent, Justification, ReasonCode, State, Timestamp, UserName, Vote, Wanted,
 };
 use gate_policy::Policy;
 use gate_store::{AgentRow, Snapshot, Write, usable_until};
 
-use crate::authority::stops;
+use crate::authority::is_held;
 use crate::change::{Actor, Plan, moved};
 use crate::decide::{World, judged};
+use crate::votes;
 
 /// Why what a revoked agent asked for is withdrawn.
 pub(crate) const AGENT_REVOKED: &str = "The agent's key was revoked.";
 
-/// A person's decision.
-#[derive(Clone, Debug)]
-pub(crate) enum Vote {
-    Approve { note: Option<String> },
-    Deny { note: String },
-}
-
-/// Records a person's decision on a pending intent. Whoever comes second sees the first's.
-pub(crate) fn vote(
+/// A person's yes, the last that it took, or one of several.
+pub(crate) fn approve(
     intent: &Intent,
-    user: &UserName,
-    vote: &Vote,
+    vote: Vote,
+    complete: bool,
     by: &Actor,
     world: &World<'_>,
 ) -> Result<Plan<Intent>, AuthorityError> {
-    let now = world.now;
     let mut intent = intent.clone();
     let was = intent.state;
-    let (event, state, note) = match vote {
-        Vote::Approve { note } => (Event::Approve, ApprovalState::Approved, note.clone()),
-        Vote::Deny { note } => {
-            intent.denied_by = Some(Denier::Person);
-            let message = format!(
-                "A person denied this refund: {note}. For 24 hours the same refund is answered \
-                 with this."
-            );
-            put_first(
-                &mut intent.reasons,
-                DecisionReason::plain(ReasonCode::ApprovalDenied, message),
-            );
-            (Event::Deny, ApprovalState::Denied, Some(note.clone()))
-        }
-    };
     if let Some(approval) = &mut intent.approval {
-        approval.state = state;
-        approval.decided_at = Some(now);
-        approval.decided_by = Some(user.clone());
-        approval.note = note;
+        if complete {
+            approval.state = ApprovalState::Approved;
+            approval.decided_at = Some(world.now);
+            approval.decided_by = Some(vote.by.clone());
+            approval.note.clone_from(&vote.note);
+        }
+        approval.votes.retain(|older| older.by != vote.by);
+        approval.votes.push(vote);
     }
-    let (intent, writes) = moved(was, intent, event, by, now, world.ids)?;
+    if complete {
+        let (intent, writes) = moved(was, intent, Event::Approve, by, world.now, world.ids)?;
+        return Ok(Plan { writes, reply: intent });
+    }
+    intent.updated_at = world.now;
+    let write = Write::UpdateIntent { was, intent: Box::new(intent.clone()) };
+    Ok(Plan { writes: vec![write], reply: intent })
+}
+
+/// A person's no, which ends it.
+pub(crate) fn deny(
+    intent: &Intent,
+    user: &UserName,
+    note: &str,
+    by: &Actor,
+    world: &World<'_>,
+) -> Result<Plan<Intent>, AuthorityError> {
+    let mut intent = intent.clone();
+    let was = intent.state;
+    intent.denied_by = Some(Denier::Person);
+    let message = format!(
+        "A person denied this refund: {note}. For 24 hours the same refund is answered with this."
+    );
+    put_first(&mut intent.reasons, DecisionReason::plain(ReasonCode::ApprovalDenied, message));
+    if let Some(approval) = &mut intent.approval {
+        approval.state = ApprovalState::Denied;
+        approval.decided_at = Some(world.now);
+        approval.decided_by = Some(user.clone());
+        approval.note = Some(note.to_owned());
+    }
+    let (intent, writes) = moved(was, intent, Event::Deny, by, world.now, world.ids)?;
     Ok(Plan { writes, reply: intent })
 }
 
@@ -152,7 +164,8 @@ pub(crate) fn execute(
         return Ok(Plan { writes: plan.writes, reply: decided });
     }
     // A stop holds what was approved; it does not end it.
-    if stops(world.seen, &intent.agent).code().is_some() && !bugs::on(Bug::StopEndsApproved) {
+    let held = is_held(world.seen, intent, policy);
+    if held && !bugs::on(Bug::StopEndsApproved) {
         return unchanged(intent);
     }
     if charge.id != intent.charge
@@ -161,27 +174,44 @@ pub(crate) fn execute(
     {
         return Err(AuthorityError::Asked(ActionError::LivemodeMismatch));
     }
+    if !votes::is_what_was_seen(intent) {
+        return stale(intent, &Actor::gateway(), world);
+    }
+    let votes = votes::standing(intent, policy, world.seen);
+    let judged =
+        |intent: Intent| judged(intent, charge, policy, Some(&votes), &Actor::gateway(), world);
     let full = intent.wanted == Wanted::Full && bugs::on(Bug::FullNotFixed);
     let wanted = if full { Wanted::Full } else { Wanted::Minor(intent.amount.minor()) };
     match gate_core::resolve(charge, wanted, Some(intent.amount.currency())) {
-        Ok(amount) if full => {
-            let intent = Intent { amount, ..intent.clone() };
-            judged(intent, charge, policy, true, &Actor::gateway(), world)
-        }
+        Ok(amount) if full => judged(Intent { amount, ..intent.clone() }),
         Err(ActionError::AmountOverRefundable { left, .. }) if bugs::on(Bug::ShrunkSilently) => {
-            let intent = Intent { amount: left, ..intent.clone() };
-            judged(intent, charge, policy, true, &Actor::gateway(), world)
+            judged(Intent { amount: left, ..intent.clone() })
         }
-        Ok(_) => judged(intent.clone(), charge, policy, true, &Actor::gateway(), world),
+        Ok(_) => judged(intent.clone()),
         Err(error) => match gone(&error) {
-            Some(code) => deny(intent, code, &error, world),
+            Some(code) => {
+                let message = format!("After the approval, {error}. Nothing was refunded.");
+                refuse(intent, code, message, &Actor::gateway(), world)
+            }
             // It may yet become possible; until the approval ends it is tried again.
             None => Err(AuthorityError::Asked(error)),
         },
     }
 }
 
-fn usable(approval: Option<&Approval>, now: Timestamp) -> bool {
+/// Refuses what is no longer what its reviewers saw: the record was changed beside the gateway.
+pub(crate) fn stale(
+    intent: &Intent,
+    by: &Actor,
+    world: &World<'_>,
+) -> Result<Plan<Decided>, AuthorityError> {
+    let message = "What is recorded of this refund is not what its reviewers approved. Nothing was \
+                   refunded: ask again with a new idempotencyKey, and tell the gateway's operator.";
+    refuse(intent, ReasonCode::ApprovalStale, message.to_owned(), by, world)
+}
+
+/// Whether an approval was given and can still be used.
+pub(crate) fn usable(approval: Option<&Approval>, now: Timestamp) -> bool {
     approval.is_some_and(|approval| {
         approval.state == ApprovalState::Approved
             && (usable_until(approval) > now || bugs::on(Bug::ApprovalExpiryIgnored))
@@ -200,19 +230,18 @@ fn gone(error: &ActionError) -> Option<ReasonCode> {
     .find(|reason| reason.as_str() == code)
 }
 
-fn deny(
+fn refuse(
     intent: &Intent,
     code: ReasonCode,
-    error: &ActionError,
+    message: String,
+    by: &Actor,
     world: &World<'_>,
 ) -> Result<Plan<Decided>, AuthorityError> {
     let mut intent = intent.clone();
     let was = intent.state;
-    let message = format!("After the approval, {error}. Nothing was refunded.");
     put_first(&mut intent.reasons, DecisionReason::plain(code, message));
     intent.denied_by = Some(Denier::Policy);
-    let (intent, writes) =
-        moved(was, intent, Event::Deny, &Actor::gateway(), world.now, world.ids)?;
+    let (intent, writes) = moved(was, intent, Event::Deny, by, world.now, world.ids)?;
     Ok(Plan { writes, reply: Decided { intent, lease: None, replayed: false } })
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::bugs::{self, Bug};
 use gate_core::{
-    Agent, AgentKey, Ask, AttemptId, Authority, AuthorityError, Charge, Claim, Clock, Decided, Ids,
-    Intent, IntentId, Justification, Lease, Outcome, Preview, State, Timestamp, Wanted, Work,
+    Agent, AgentId, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Charge, Claim,
+    Clock, Decided, Ids, Intent, IntentId, Justification, Lease, Outcome, Preview, State,
+    Timestamp, Wanted, Work,
 };
 use gate_money::Rate;
 use gate_policy::{Policy, Stops};
@@ -122,13 +123,24 @@ pub(crate) fn holder<'a>(
         .ok_or(AuthorityError::Unauthenticated)
 }
 
-/// The stops that hold an agent.
-pub(crate) fn stops(seen: &Snapshot, intent_agent: &gate_core::AgentId) -> Stops {
-    let agent = Scope::Agent(intent_agent.clone());
+/// The stops that hold an agent: its own, its team's as the policy in force has it, everybody's.
+pub(crate) fn stops(seen: &Snapshot, agent: &AgentId, name: &AgentName, policy: &Policy) -> Stops {
+    let agent = Scope::Agent(agent.clone());
+    let team = policy.team_of(name).map(|team| Scope::Team(team.clone()));
+    let stopped = |scope: &Scope| seen.stops.iter().any(|stop| stop.scope == *scope);
     Stops {
-        organization: seen.stops.iter().any(|stop| stop.scope == Scope::Organization),
-        agent: seen.stops.iter().any(|stop| stop.scope == agent),
+        organization: stopped(&Scope::Organization),
+        team: team.is_some_and(|team| stopped(&team)),
+        agent: stopped(&agent),
     }
+}
+
+/// Whether a stop holds an intent that was decided before: one that is in force for its agent now,
+/// or for the team that it was decided in.
+pub(crate) fn is_held(seen: &Snapshot, intent: &Intent, policy: &Policy) -> bool {
+    let then = intent.team.clone().map(Scope::Team);
+    stops(seen, &intent.agent, &intent.agent_name, policy).code().is_some()
+        || then.is_some_and(|team| seen.stops.iter().any(|stop| stop.scope == team))
 }
 
 fn prior(ask: &Ask, now: Timestamp) -> Prior {
@@ -197,7 +209,9 @@ impl Authority for LocalAuthority {
             prior: Some(prior(ask, now)),
             refused: Some(refused(ask, Some(minor(ask, charge)?), now)),
             policy: true,
+            customer: charge.customer.id().cloned(),
             rates: true,
+            users: true,
             ..Reads::default()
         };
         let (config, policies) = (Arc::clone(&self.config), Arc::clone(&self.policies));
@@ -224,6 +238,7 @@ impl Authority for LocalAuthority {
             agent: Some(AgentBy::Key(hash)),
             refused: Some(refused(ask, Some(minor(ask, charge)?), now)),
             policy: true,
+            customer: charge.customer.id().cloned(),
             rates: true,
             ..Reads::default()
         };
@@ -241,7 +256,9 @@ impl Authority for LocalAuthority {
             agent: Some(AgentBy::OfIntent),
             intent: Some(IntentBy::Id(claim.intent.id.clone())),
             policy: true,
+            customer: charge.customer.id().cloned(),
             rates: true,
+            users: true,
             ..Reads::default()
         };
         let (config, policies) = (Arc::clone(&self.config), Arc::clone(&self.policies));
@@ -271,8 +288,12 @@ impl Authority for LocalAuthority {
             return Ok(Vec::new());
         }
         let (seed, span) = (Seed::draw(self.ids.as_ref()), self.config.lease);
-        let judge = move |now, seen: &Snapshot| leased(now, seen, span, &seed.stream());
-        transact(self.store.as_ref(), reads, judge).await
+        let policies = Arc::clone(&self.policies);
+        let judge = move |now, seen: &Snapshot| {
+            let policy = policies.of(seen.policy.as_ref());
+            flatten(policy.map(|policy| leased(now, seen, &policy, span, &seed.stream())))
+        };
+        transact(self.store.as_ref(), reads, judge).await?
     }
 
     async fn record(
@@ -363,12 +384,18 @@ pub(crate) fn flatten<T>(plan: Result<Plan<T>, AuthorityError>) -> Plan<Result<T
 ///
 /// The intent is the new holder's attempt from here on: the call that decided it, asked again after
 /// its answer was lost, must not be handed somebody else's lease.
-fn leased(now: Timestamp, seen: &Snapshot, span: Duration, ids: &dyn Ids) -> Plan<Vec<Claim>> {
+fn leased(
+    now: Timestamp,
+    seen: &Snapshot,
+    policy: &Policy,
+    span: Duration,
+    ids: &dyn Ids,
+) -> Plan<Vec<Claim>> {
     let mut plan = Plan { writes: Vec::new(), reply: Vec::new() };
     for intent in &seen.intents {
         let mut intent = intent.clone();
         let was: State = intent.state;
-        let stopped = stops(seen, &intent.agent).code().is_some();
+        let stopped = is_held(seen, &intent, policy);
         if stopped && was == State::Approved {
             // Nobody works on it until the stop is lifted, so nobody is to wait for a lease then.
             let lease = Lease { fence: intent.fence, span: Duration::ZERO };

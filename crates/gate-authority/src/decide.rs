@@ -3,17 +3,18 @@
 use gate_core::bugs::{self, Bug};
 use gate_core::{
     Again, AgentId, Approval, ApprovalId, ApprovalState, Approver, Ask, AttemptId, AuthorityError,
-    Charge, Decided, Decision, DecisionReason, Denier, Event, FixedRequest, IdempotencyKey, Ids,
-    Intent, IntentId, Lease, Preview, ReasonCode, RequestParts, State, Timestamp, Valuation,
+    Charge, Decided, Decision, Denier, Event, FixedRequest, IdempotencyKey, Ids, Intent, IntentId,
+    Lease, Preview, RequestParts, State, Timestamp, Valuation, Vote,
 };
 use gate_money::{Amount, Feed, MicroUsd, MoneyError, quote};
-use gate_policy::{ApprovalTerms, Facts, NoRate, Policy, Verdict};
-use gate_store::{AgentRow, Scope, Snapshot, SpendWindow, Write, usable_until};
+use gate_policy::{ApprovalTerms, CustomerHistory, Facts, NoRate, Policy, Verdict, Whose};
+use gate_store::{AgentRow, Scope, Snapshot, SpendWindow, Write};
 
 use crate::authority::{AuthorityConfig, actor, stops};
 use crate::change::{Actor, Plan, moved};
 use crate::keys::key_fingerprint;
 use crate::rates::is_stale;
+use crate::{approval, votes};
 
 /// What a decision is made of besides the request.
 pub(crate) struct World<'a> {
@@ -83,7 +84,13 @@ pub(crate) fn decide(
     }
     let mut writes = Vec::new();
     let intent = match &world.seen.prior {
-        Some(prior) if prior.again() == Again::DecideAgain => again(prior, asked)?,
+        Some(prior) if prior.again() == Again::DecideAgain => {
+            let intent = again(prior, asked, world)?;
+            if intent.approval.is_some() && !votes::is_what_was_seen(&intent) {
+                return approval::stale(&intent, &actor(agent), world);
+            }
+            intent
+        }
         Some(prior) => {
             writes.push(Write::SurrenderKey(prior.id.clone()));
             let approval = prior.approval.clone().filter(|_| bugs::on(Bug::ApprovalReusable));
@@ -91,10 +98,9 @@ pub(crate) fn decide(
         }
         None => fresh(asked, agent, world)?,
     };
-    let approved = intent.approval.as_ref().is_some_and(|approval| {
-        approval.state == ApprovalState::Approved && usable_until(approval) > world.now
-    });
-    let mut plan = judged(intent, asked.charge, policy, approved, &actor(agent), world)?;
+    let approved = approval::usable(intent.approval.as_ref(), world.now);
+    let votes = approved.then(|| votes::standing(&intent, policy, world.seen));
+    let mut plan = judged(intent, asked.charge, policy, votes.as_deref(), &actor(agent), world)?;
     if let Some(words) = &asked.ask.justification {
         add_justification(&mut plan, words.as_str());
     }
@@ -121,31 +127,30 @@ pub(crate) fn judged(
     mut intent: Intent,
     charge: &Charge,
     policy: &Policy,
-    approved: bool,
+    votes: Option<&[Vote]>,
     by: &Actor,
     world: &World<'_>,
 ) -> Result<Plan<Decided>, AuthorityError> {
     let was = intent.state;
     let worth = worth(intent.amount, world);
-    let verdict = verdict(&intent, &worth, policy, approved, world);
+    let verdict = verdict(&intent, charge, &worth, policy, votes, world);
     intent.worth = worth.ok();
     intent.seen = Some(Box::new(charge.clone()));
+    intent.team = policy.team_of(&intent.agent_name).cloned();
     intent.policy_version = world.seen.policy.as_ref().map_or(0, |policy| policy.version);
     let mut reserve = None;
-    let unchecked = approved && bugs::on(Bug::HardChecksSkipped);
+    let unchecked = votes.is_some() && bugs::on(Bug::HardChecksSkipped);
     let decision = if unchecked { Decision::Allow } else { verdict.decision };
     let event = match decision {
         Decision::Deny => {
             intent.reasons = verdict.reasons;
-            if approved {
-                intent.reasons.insert(0, approval_stale());
-            }
             intent.denied_by = Some(Denier::Policy);
             Event::Deny
         }
         Decision::RequireApproval => {
             intent.reasons = verdict.reasons;
-            intent.approval = Some(asked_for(verdict.approval.as_ref(), world)?);
+            let digest = votes::digest(&intent);
+            intent.approval = Some(asked_for(verdict.approval.as_ref(), digest, world)?);
             if bugs::on(Bug::PendingCounts) {
                 let (intent, usd) = (intent.id.clone(), MicroUsd::ZERO);
                 reserve = Some(Write::Reserve { intent, usd, windows: Vec::new() });
@@ -172,13 +177,6 @@ pub(crate) fn judged(
     Ok(Plan { writes, reply: Decided { intent, lease, replayed: false } })
 }
 
-/// Why a person's yes did not suffice; the policy's own reasons follow.
-fn approval_stale() -> DecisionReason {
-    let message = "A person approved this refund, and the policy no longer allows it: see the \
-                   other reasons for what stands in its way.";
-    DecisionReason::plain(ReasonCode::ApprovalStale, message.to_owned())
-}
-
 /// What would be decided now.
 pub(crate) fn preview(
     ask: &Ask,
@@ -193,7 +191,7 @@ pub(crate) fn preview(
     let (decision, reasons) = match &world.seen.refused {
         Some(refused) => (Decision::Deny, refused.reasons.clone()),
         None => {
-            let verdict = verdict(&intent, &worth, policy, false, world);
+            let verdict = verdict(&intent, charge, &worth, policy, None, world);
             (verdict.decision, verdict.reasons)
         }
     };
@@ -209,9 +207,10 @@ pub(crate) fn preview(
 
 fn verdict(
     intent: &Intent,
+    charge: &Charge,
     worth: &Result<Valuation, NoRate>,
     policy: &Policy,
-    approved: bool,
+    votes: Option<&[Vote]>,
     world: &World<'_>,
 ) -> Verdict {
     let spent = |window: &gate_policy::Window| {
@@ -223,13 +222,20 @@ fn verdict(
         policy,
         &Facts {
             agent: &intent.agent_name,
+            tool: intent.tool,
             reason: intent.reason,
+            charge,
             amount: intent.amount,
             worth: worth.as_ref().map_err(|none| *none),
             now: if bugs::on(Bug::ReservedInDayOfAsking) { intent.created_at } else { world.now },
-            stops: stops(world.seen, &intent.agent),
+            stops: stops(world.seen, &intent.agent, &intent.agent_name, policy),
             spent: &spent,
-            approved,
+            recent_refunds: world.seen.recent_refunds,
+            customer: CustomerHistory {
+                refunds_30d: world.seen.refunded.count,
+                usd_30d: world.seen.refunded.usd,
+            },
+            votes,
         },
     )
 }
@@ -276,8 +282,9 @@ fn fresh(asked: &Asked<'_>, agent: &AgentRow, world: &World<'_>) -> Result<Inten
 }
 
 /// An intent of which Stripe certainly did nothing, to be decided again: same id, same key at
-/// Stripe, same bytes.
-fn again(prior: &Intent, asked: &Asked<'_>) -> Result<Intent, AuthorityError> {
+/// Stripe, same bytes. An approval that can still be used goes on with the reasons that its
+/// reviewers saw; one that cannot is over.
+fn again(prior: &Intent, asked: &Asked<'_>, world: &World<'_>) -> Result<Intent, AuthorityError> {
     let charge = asked.charge;
     if prior.livemode != charge.channel.livemode || prior.account != charge.channel.account {
         return Err(AuthorityError::Asked(gate_core::ActionError::LivemodeMismatch));
@@ -290,7 +297,10 @@ fn again(prior: &Intent, asked: &Asked<'_>) -> Result<Intent, AuthorityError> {
     }
     let mut intent = prior.clone();
     intent.attempt = asked.attempt.clone();
-    intent.reasons.clear();
+    if !approval::usable(intent.approval.as_ref(), world.now) {
+        intent.approval = None;
+        intent.reasons.clear();
+    }
     intent.failure = None;
     Ok(intent)
 }
@@ -316,7 +326,11 @@ fn submit(intent: &mut Intent, charge: &Charge, usd: MicroUsd, world: &World<'_>
     intent.lease_until = Some(world.now.after(world.config.lease));
 }
 
-fn asked_for(terms: Option<&ApprovalTerms>, world: &World<'_>) -> Result<Approval, AuthorityError> {
+fn asked_for(
+    terms: Option<&ApprovalTerms>,
+    digest: String,
+    world: &World<'_>,
+) -> Result<Approval, AuthorityError> {
     let terms =
         terms.ok_or_else(|| AuthorityError::Broken("an approval without terms".to_owned()))?;
     Ok(Approval {
@@ -324,7 +338,7 @@ fn asked_for(terms: Option<&ApprovalTerms>, world: &World<'_>) -> Result<Approva
         state: ApprovalState::Pending,
         approver: Approver::Authority,
         expires_at: world.now.after(terms.timeout),
-        digest: String::new(),
+        digest,
         votes: Vec::new(),
         decided_at: None,
         decided_by: None,
@@ -374,9 +388,17 @@ pub(crate) fn spend_windows(intent: &Intent, verdict: &Verdict) -> Vec<SpendWind
     verdict.windows.iter().map(|window| spend_window(&intent.agent, window)).collect()
 }
 
+/// Where the store counts what a window of the policy bounds.
 pub(crate) fn spend_window(agent: &AgentId, window: &gate_policy::Window) -> SpendWindow {
+    let scope = match &window.whose {
+        Whose::Agent => Scope::Agent(agent.clone()),
+        Whose::Customer(customer) => {
+            Scope::Customer { agent: agent.clone(), customer: customer.clone() }
+        }
+        Whose::Team(team) => Scope::Team(team.clone()),
+    };
     SpendWindow {
-        scope: Scope::Agent(agent.clone()),
+        scope,
         period: window.period.as_str().to_owned(),
         starts_at: window.starts_at,
         ends_at: window.ends_at,

@@ -74,6 +74,7 @@ fn everything() -> Reads {
         agents: true,
         intents: Some(IntentQuery { limit: u32::MAX, ..IntentQuery::default() }),
         policy: true,
+        policies: true,
         users: true,
         audit: Some(gate_store::AuditRange::WHOLE),
         books: true,

@@ -34,7 +34,16 @@ pub(crate) fn key_fingerprint(agent: &AgentId, key: &IdempotencyKey) -> String {
     context.update(agent.as_str().as_bytes());
     context.update(&[0]);
     context.update(key.as_str().as_bytes());
-    context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(context.finish().as_ref())
+}
+
+/// SHA-256 of `data` in hex.
+pub(crate) fn sha256_hex(data: &[u8]) -> String {
+    hex(&sha256(data))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn sha256(data: &[u8]) -> [u8; 32] {

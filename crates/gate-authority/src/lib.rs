@@ -35,12 +35,16 @@ mod keys;
 mod outcome;
 mod rates;
 mod records;
+mod replay;
 mod sweeper;
+mod votes;
 
-pub use admin::{Admin, AdminError, EmptiedCount, Emptying, IntentList, KeyTerms};
+pub use admin::{Admin, AdminError, EmptiedCount, Emptying, IntentList, KeyTerms, Waiting, Whom};
 pub use audit::{AnchorsAtStripe, AuditAnchor, AuditFinding, AuditReport};
 pub use authority::{AuthorityConfig, LocalAuthority};
 pub use change::Actor;
 pub use invariants::{AtStripe, Finding, Level, invariants, invariants_at_stripe, invariants_of};
-pub use rates::{FeedError, RatesFeed, parse_feed};
+pub use rates::{FeedError, RatesFeed, is_stale, parse_feed};
+pub use replay::{Change, Replay, Sum};
 pub use sweeper::{Sweeper, Swept};
+pub use votes::Need;

@@ -223,11 +223,17 @@ fn seen(
         next.settled_at.get_or_insert(world.now);
     }
     next.follow_at = if came_back { None } else { follow_at(next.settled_at, world.now) };
+    // Money left although the spend was given back: it is booked again, even over the cap, in the
+    // windows and for the team of now.
+    let booked = event == Event::Settle && !intent.state.counts();
+    if booked {
+        next.team = policy.team_of(&next.agent_name).cloned();
+    }
     let (next, mut writes) =
         moved(intent.state, next, event, &Actor::gateway(), world.now, world.ids)?;
-    if !intent.state.counts() && next.state.counts() {
-        // Money left although the spend was given back: it is booked again, even over the cap.
-        let windows = gate_policy::windows(policy, &next.agent_name, world.now);
+    if booked {
+        let customer = next.seen.as_ref().and_then(|seen| seen.customer.id());
+        let windows = gate_policy::windows(policy, &next.agent_name, customer, world.now);
         let usd = next.worth.as_ref().map(|worth| worth.usd).unwrap_or_default();
         writes.push(Write::Reserve {
             intent: next.id.clone(),

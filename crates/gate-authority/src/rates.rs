@@ -118,7 +118,8 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Result<Option<String>, Fee
 }
 
 /// Whether a table is too old to be used at `now`, counted from the start of its day in UTC.
-pub(crate) fn is_stale(table: &RateTable, now: Timestamp, max_age: Duration) -> bool {
+#[must_use]
+pub fn is_stale(table: &RateTable, now: Timestamp, max_age: Duration) -> bool {
     published(table).is_none_or(|published| now.since(published) > max_age)
 }
 

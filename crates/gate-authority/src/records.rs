@@ -136,7 +136,7 @@ impl Records for LocalAuthority {
         let agent = holder(now, &seen, &hash)?;
         let policy = self.policies.of(seen.policy.as_ref())?;
         let limits = policy.agent(&agent.name);
-        let windows = gate_policy::windows(&policy, &agent.name, now)
+        let windows = gate_policy::windows(&policy, &agent.name, None, now)
             .into_iter()
             .map(|(window, code, limit)| {
                 let stored = spend_window(&agent.id, &window);
@@ -150,7 +150,7 @@ impl Records for LocalAuthority {
             })
             .collect();
         Ok(Budget {
-            stopped: stops(&seen, &agent.id).code(),
+            stopped: stops(&seen, &agent.id, &agent.name, &policy).code(),
             max_per_payment: limits.and_then(|limits| limits.max_per_payment),
             approval_threshold: limits.and_then(|limits| limits.approval_threshold),
             windows,

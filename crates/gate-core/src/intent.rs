@@ -103,6 +103,8 @@ pub enum Denier {
     Person,
     /// The policy.
     Policy,
+    /// A reviewer, and another let it be asked again: then it is decided anew.
+    Reopened,
 }
 
 /// One reason of a decision.
@@ -409,7 +411,7 @@ impl Intent {
             State::NotExecuted | State::Asked => Again::DecideAgain,
             State::Denied => match self.denied_by {
                 Some(Denier::Person) => Again::SameAnswer,
-                Some(Denier::Policy) | None => Again::DecideAnew,
+                Some(Denier::Policy | Denier::Reopened) | None => Again::DecideAnew,
             },
         }
     }

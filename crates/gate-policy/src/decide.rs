@@ -2,28 +2,36 @@
 //!
 //! Invariant *deny-by-default*: a request is allowed only when the agent has an entry that turns
 //! its method on, lists its host and bounds it, and when its worth is known and within every limit.
-//! Every reason is collected. They stand in the order of [`ReasonCode::ALL`], hardest first,
-//! because they are looked for in that order.
+//! Every reason is collected. What denies comes before what asks a person, and both stand in the
+//! order of [`ReasonCode::ALL`], hardest first, because they are looked for in that order.
 
 use std::time::Duration;
 
 use gate_core::{
-    AgentName, Decision, DecisionReason, OnApproval, ReasonCode, RefundReason, Requirement,
-    Timestamp, Valuation,
+    AgentName, Charge, CustomerId, Decision, DecisionReason, OnApproval, ReasonCode, RefundReason,
+    Requirement, Timestamp, Tool, Valuation, Vote,
 };
 use gate_money::{Amount, Currency, MicroUsd};
 
 use crate::document::{AgentLimits, Method, Policy, REFUND_HOST};
-use crate::window::{self, Window};
+use crate::rules::Context;
+use crate::window::{self, Period, Whose, Window};
+
+/// What `refunds_per_hour` counts back over.
+const HOUR: Duration = Duration::from_hours(1);
 
 /// What is known of a request when it is decided. Never the agent's own words.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     /// Who asks.
     pub agent: &'a AgentName,
+    /// Through which tool.
+    pub tool: Tool,
     /// Stripe's reason, if one was given.
     pub reason: Option<RefundReason>,
-    /// What would be refunded.
+    /// The charge, as Stripe shows it.
+    pub charge: &'a Charge,
+    /// What would be refunded of it.
     pub amount: Amount,
     /// What that counts for the limits, or why nobody can say.
     pub worth: Result<&'a Valuation, NoRate>,
@@ -33,8 +41,22 @@ pub struct Facts<'a> {
     pub stops: Stops,
     /// What is spent, and reserved, of a window already.
     pub spent: &'a dyn Fn(&Window) -> MicroUsd,
-    /// Whether a person has said yes. Only what asks a person is skipped then.
-    pub approved: bool,
+    /// How many refunds of this agent were submitted within the last hour.
+    pub recent_refunds: u32,
+    /// What this store knows of the charge's customer.
+    pub customer: CustomerHistory,
+    /// Who approved, once an approval was given; none before. What asks for a person is met by the
+    /// votes or, given votes, denies.
+    pub votes: Option<&'a [Vote]>,
+}
+
+/// What was refunded to a customer within the last 30 days, as far as this store knows.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CustomerHistory {
+    /// How many refunds.
+    pub refunds_30d: u32,
+    /// What they were worth together.
+    pub usd_30d: MicroUsd,
 }
 
 /// Why an amount has no worth in dollars.
@@ -51,6 +73,8 @@ pub enum NoRate {
 pub struct Stops {
     /// Everything is stopped.
     pub organization: bool,
+    /// The agent's team is stopped.
+    pub team: bool,
     /// This agent is stopped.
     pub agent: bool,
 }
@@ -61,6 +85,8 @@ impl Stops {
     pub const fn code(&self) -> Option<ReasonCode> {
         if self.organization {
             Some(ReasonCode::OrganizationStopped)
+        } else if self.team {
+            Some(ReasonCode::TeamStopped)
         } else if self.agent {
             Some(ReasonCode::AgentStopped)
         } else {
@@ -96,20 +122,31 @@ pub struct ApprovalTerms {
 /// Decides one request.
 #[must_use]
 pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
-    let case = Case { policy, facts, limits: policy.agent(facts.agent) };
-    let mut reasons: Vec<DecisionReason> = [
-        case.organization_stopped(),
-        case.agent_stopped(),
-        case.method(),
-        case.host(),
-        case.rate(),
-        case.payment(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let case = Case::of(policy, facts);
+    let (blocks, asks) = policy
+        .rules
+        .reasons(&Context { facts, limits: case.limits, zone: &policy.timezone }, case.limits);
+    let mut reasons: Vec<DecisionReason> = Vec::new();
+    reasons.extend(case.stopped());
+    reasons.extend(case.method());
+    reasons.extend(case.host());
+    reasons.extend(blocks);
+    reasons.extend(case.rate());
+    reasons.extend(case.payment());
+    reasons.extend(case.count());
     reasons.extend(case.caps());
-    reasons.extend(case.person());
+    reasons.extend(case.threshold());
+    reasons.extend(asks);
+    reasons.extend(case.customer_unknown());
+    reasons.extend(case.connector_write());
+    if let Some(votes) = facts.votes {
+        reasons.retain(|reason| {
+            reason.requires.as_ref().is_none_or(|requires| requires.missing(votes) > 0)
+        });
+        if !reasons.is_empty() {
+            reasons.insert(0, approval_stale());
+        }
+    }
 
     let decision = if reasons.iter().any(|reason| !reason.asks()) {
         Decision::Deny
@@ -119,7 +156,7 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
         Decision::RequireApproval
     };
     let windows = match decision {
-        Decision::Allow => case.windows().map(|(window, ..)| window).collect(),
+        Decision::Allow => case.windows.iter().map(|(window, ..)| window.clone()).collect(),
         Decision::Deny | Decision::RequireApproval => Vec::new(),
     };
     let approval = match decision {
@@ -132,16 +169,41 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     Verdict { decision, reasons, windows, approval }
 }
 
-/// The windows that bound an agent, each with the code of a denial by it and its limit. An agent
-/// without a cap, or without an entry, has a limit of nothing.
+/// Why a person's yes did not suffice; the other reasons follow.
+fn approval_stale() -> DecisionReason {
+    let message = "A person approved this refund, and the policy no longer allows it: see the \
+                   other reasons for what stands in its way.";
+    DecisionReason::plain(ReasonCode::ApprovalStale, message.to_owned())
+}
+
+/// The windows that bound an agent (and, given a customer, that customer's), each with the code of a
+/// denial by it and its limit. An agent that nothing bounds, or without an entry, has a day's limit
+/// of nothing.
 #[must_use]
 pub fn windows(
     policy: &Policy,
     agent: &AgentName,
+    customer: Option<&CustomerId>,
     now: Timestamp,
 ) -> Vec<(Window, ReasonCode, MicroUsd)> {
-    let cap = policy.agent(agent).and_then(|limits| limits.daily_cap);
-    vec![(window::day(&policy.timezone, now), ReasonCode::DailyCap, cap.unwrap_or(MicroUsd::ZERO))]
+    let window = |whose, period| window::of(whose, period, &policy.timezone, now);
+    let Some(limits) = policy.agent(agent).filter(|limits| policy.bounds(limits)) else {
+        return vec![(window(Whose::Agent, Period::Day), ReasonCode::DailyCap, MicroUsd::ZERO)];
+    };
+    let budgets = policy.budgets_of(limits);
+    let team = || limits.team.clone().map(Whose::Team);
+    let customer = || customer.cloned().map(Whose::Customer);
+    [
+        (Some(Whose::Agent), Period::Day, ReasonCode::DailyCap, limits.daily_cap),
+        (Some(Whose::Agent), Period::Week, ReasonCode::WeeklyCap, limits.weekly_cap),
+        (Some(Whose::Agent), Period::Month, ReasonCode::MonthlyCap, limits.monthly_cap),
+        (customer(), Period::Day, ReasonCode::CustomerCap, limits.per_customer_daily_cap),
+        (team(), Period::Day, ReasonCode::TeamBudget, budgets.daily),
+        (team(), Period::Month, ReasonCode::TeamBudget, budgets.monthly),
+    ]
+    .into_iter()
+    .filter_map(|(whose, period, code, limit)| Some((window(whose?, period), code, limit?)))
+    .collect()
 }
 
 /// One request on the table. Each method looks for one kind of reason.
@@ -149,36 +211,53 @@ struct Case<'a> {
     policy: &'a Policy,
     facts: &'a Facts<'a>,
     limits: Option<&'a AgentLimits>,
+    windows: Vec<(Window, ReasonCode, MicroUsd)>,
 }
 
-impl Case<'_> {
-    fn organization_stopped(&self) -> Option<DecisionReason> {
-        self.facts.stops.organization.then(|| {
-            let message = "Refunds are stopped for the whole organization: wait until a policy \
-                           owner resumes them.";
-            DecisionReason::plain(ReasonCode::OrganizationStopped, message.to_owned())
-        })
+impl<'a> Case<'a> {
+    fn of(policy: &'a Policy, facts: &'a Facts<'a>) -> Self {
+        let customer = facts.charge.customer.id();
+        Self {
+            policy,
+            facts,
+            limits: policy.agent(facts.agent),
+            windows: windows(policy, facts.agent, customer, facts.now),
+        }
     }
 
-    fn agent_stopped(&self) -> Option<DecisionReason> {
-        self.facts.stops.agent.then(|| {
-            let agent = self.facts.agent;
-            let message = format!("{agent} is stopped: wait until a policy owner resumes it.");
-            DecisionReason::plain(ReasonCode::AgentStopped, message)
-        })
+    fn stopped(&self) -> Vec<DecisionReason> {
+        let Stops { organization, team, agent } = self.facts.stops;
+        let name = self.facts.agent;
+        let on = "wait until a policy owner resumes";
+        [
+            organization.then(|| {
+                let text = format!("Refunds are stopped for the whole organization: {on} them.");
+                (ReasonCode::OrganizationStopped, text)
+            }),
+            team.then(|| {
+                let of = self.policy.team_of(name);
+                let team = of.map_or_else(|| "The team".to_owned(), |team| format!("Team {team}"));
+                (ReasonCode::TeamStopped, format!("{team} of {name} is stopped: {on} it."))
+            }),
+            agent.then(|| (ReasonCode::AgentStopped, format!("{name} is stopped: {on} it."))),
+        ]
+        .into_iter()
+        .flatten()
+        .map(|(code, text)| DecisionReason::plain(code, text))
+        .collect()
     }
 
     fn method(&self) -> Option<DecisionReason> {
         let agent = self.facts.agent;
         let needed = Method::needed_for(self.facts.reason);
         let name = needed.as_str();
+        let tool = self.facts.tool;
         let message = match self.limits {
             None => format!(
                 "The policy has no entry for {agent}, so it may do nothing: ask a policy owner to \
                  add one."
             ),
-            Some(limits) if limits.methods.contains(&needed) => return None,
-            Some(_) => match needed {
+            Some(limits) if !limits.methods.contains(&needed) => match needed {
                 Method::StripeRefund => format!(
                     "The policy does not turn {name} on for {agent}: ask a policy owner to add it \
                      to its methods."
@@ -189,6 +268,16 @@ impl Case<'_> {
                      true, or ask a policy owner to add it to its methods."
                 ),
             },
+            Some(limits)
+                if tool == Tool::FinanceRefund && !limits.tools.contains(tool.as_str()) =>
+            {
+                format!(
+                    "The policy does not let {agent} use {}: ask a policy owner to add it to its \
+                     tools.",
+                    tool.as_str()
+                )
+            }
+            Some(_) => return None,
         };
         Some(DecisionReason::plain(ReasonCode::MethodNotAllowed, message))
     }
@@ -244,15 +333,36 @@ impl Case<'_> {
         })
     }
 
+    fn count(&self) -> Option<DecisionReason> {
+        let most = self.limits?.refunds_per_hour?;
+        if self.facts.recent_refunds < most {
+            return None;
+        }
+        // All that were counted are out of the hour then.
+        let resets_at = self.facts.now.after(HOUR);
+        let (agent, made) = (self.facts.agent, self.facts.recent_refunds);
+        let message = format!(
+            "{agent} made {made} refunds within the last hour, of {most} that it may make: wait \
+             until {} at the latest, or ask a policy owner to raise its refunds_per_hour.",
+            in_utc(resets_at),
+        );
+        Some(DecisionReason {
+            resets_at: Some(resets_at),
+            ..DecisionReason::plain(ReasonCode::RateCount, message)
+        })
+    }
+
     fn caps(&self) -> Vec<DecisionReason> {
         let Some(limits) = self.limits else {
             return Vec::new();
         };
-        if limits.daily_cap.is_none() {
+        if !self.policy.bounds(limits) {
             return vec![self.unbounded()];
         }
-        let over = |(window, code, limit)| self.over(&window, code, limit);
-        self.windows().filter_map(over).collect()
+        let over = |(window, code, limit): &(Window, ReasonCode, MicroUsd)| {
+            self.over(window, *code, *limit)
+        };
+        self.windows.iter().filter_map(over).collect()
     }
 
     /// An entry that nothing bounds allows nothing.
@@ -264,8 +374,8 @@ impl Case<'_> {
             ..DecisionReason::plain(
                 ReasonCode::DailyCap,
                 format!(
-                    "The policy sets no daily_cap for {agent}, and without one it may refund \
-                     nothing: ask a policy owner to add one."
+                    "The policy sets no daily_cap for {agent}, and nothing else bounds it, so it \
+                     may refund nothing: ask a policy owner to add one."
                 ),
             )
         }
@@ -281,16 +391,28 @@ impl Case<'_> {
         }
         let left = limit.checked_sub(spent).unwrap_or(MicroUsd::ZERO);
         let (refund, agent) = (self.refund(worth), self.facts.agent);
-        let (period, key) = (window.period.as_str(), code.as_str());
+        let period = window.period.as_str();
+        let (whose, key) = match (&window.whose, window.period) {
+            (Whose::Agent, _) => (format!("{agent}'s {limit}"), code.as_str()),
+            (Whose::Customer(_), _) => {
+                (format!("{agent}'s {limit} for one customer"), "per_customer_daily_cap")
+            }
+            (Whose::Team(team), Period::Month) => {
+                (format!("team {team}'s {limit}"), "monthly_budget")
+            }
+            (Whose::Team(team), Period::Day | Period::Week) => {
+                (format!("team {team}'s {limit}"), "daily_budget")
+            }
+        };
         let message = if worth > limit {
             format!(
-                "{refund} is more than {agent}'s {limit} for a whole {period}: ask a policy owner \
-                 to make it, or to raise its {key}."
+                "{refund} is more than {whose} for a whole {period}: ask a policy owner to make \
+                 it, or to raise {key}."
             )
         } else {
             format!(
-                "{refund} is more than the {left} that are left of {agent}'s {limit} for the \
-                 {period}: wait until {}, or ask a policy owner to raise its {key}.",
+                "{refund} is more than the {left} that are left of {whose} for the {period}: wait \
+                 until {}, or ask a policy owner to raise {key}.",
                 in_utc(window.ends_at),
             )
         };
@@ -302,12 +424,13 @@ impl Case<'_> {
         })
     }
 
-    fn person(&self) -> Option<DecisionReason> {
-        let limit = self.limits?.approval_threshold?;
+    fn threshold(&self) -> Option<DecisionReason> {
+        let limits = self.limits?;
+        let limit = limits.approval_threshold?;
         let worth = self.worth()?;
-        (worth >= limit && !self.facts.approved).then(|| DecisionReason {
+        (worth >= limit).then(|| DecisionReason {
             limit: Some(limit),
-            requires: Some(Requirement::ANYBODY),
+            requires: Some(limits.requirement()),
             ..DecisionReason::plain(
                 ReasonCode::ApprovalThreshold,
                 format!(
@@ -320,12 +443,37 @@ impl Case<'_> {
         })
     }
 
-    fn worth(&self) -> Option<MicroUsd> {
-        self.facts.worth.ok().map(|valuation| valuation.usd)
+    /// Spend is counted by customer, and nobody knows whose this is.
+    fn customer_unknown(&self) -> Option<DecisionReason> {
+        let limits = self.limits?;
+        limits.per_customer_daily_cap?;
+        self.facts.charge.customer.id().is_none().then(|| {
+            let message = format!(
+                "The charge has no customer, and the refunds of {} are counted by customer: wait \
+                 for a reviewer to decide.",
+                self.facts.agent
+            );
+            DecisionReason {
+                requires: Some(limits.requirement()),
+                ..DecisionReason::plain(ReasonCode::CustomerUnknown, message)
+            }
+        })
     }
 
-    fn windows(&self) -> impl Iterator<Item = (Window, ReasonCode, MicroUsd)> {
-        windows(self.policy, self.facts.agent, self.facts.now).into_iter()
+    fn connector_write(&self) -> Option<DecisionReason> {
+        (self.facts.tool == Tool::FinanceRefund).then(|| {
+            let message = "A person decides every refund that is asked for with finance_refund: \
+                           wait for a reviewer to decide.";
+            let requires = self.limits.map_or(Requirement::ANYBODY, AgentLimits::requirement);
+            DecisionReason {
+                requires: Some(requires),
+                ..DecisionReason::plain(ReasonCode::ConnectorWrite, message.to_owned())
+            }
+        })
+    }
+
+    fn worth(&self) -> Option<MicroUsd> {
+        self.facts.worth.ok().map(|valuation| valuation.usd)
     }
 
     /// The refund as the subject of a sentence.

@@ -1,16 +1,29 @@
 //! Texts that the gateway writes: the document of a new store, and an entry for a new agent.
 
-use gate_core::{AgentName, UserName};
+use gate_core::{AgentName, TeamName, UserName};
 
 use crate::document::{Policy, REFUND_HOST};
 use crate::fault::Fault;
 
-/// The document of a new store. No agent has an entry, so none may do anything.
+/// The document of a new store: no agent has an entry, so none may do anything, and two rules ask a
+/// person about what is worth a look.
 pub const NEW_STORE_TEXT: &str = r#"# The policy. Nothing is allowed that does not stand here. Amounts are US dollars in quotes.
 
 [organization]
-timezone = "UTC"           # an IANA name; a day begins and ends at its midnight
+timezone = "UTC"           # an IANA name; days, weeks and months begin at its midnight
 approval_timeout = "24h"   # how long a request waits for a person: "1m" to "14d"
+
+# Two rules for every agent. Change them, switch them off (enabled = false), or take them out.
+
+[[rules]]
+id = "old-charge"
+charge_older_than_days = 180
+control = "require_approval"   # or "block"
+
+[[rules]]
+id = "refunded-before"         # the charge, or its customer within 30 days
+refunded_before = true
+control = "require_approval"
 
 # An agent that may refund up to 200 dollars a day, from 50 dollars on after a person's yes:
 #
@@ -24,55 +37,57 @@ approval_timeout = "24h"   # how long a request waits for a person: "1m" to "14d
 # on_approval = "execute"                      # or "agent": made when the agent asks again
 "#;
 
-/// Appends an entry for an agent to a document; every byte of `text` stays as it is. The entry
-/// allows nothing, unless it is a `starter`: refunds, a person from 50 dollars on, 200 dollars a
-/// day.
+/// What `agent create` writes into the policy for a new agent.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct NewAgent {
+    /// The team it is in.
+    pub team: Option<TeamName>,
+    /// The person who answers for it.
+    pub owner: Option<UserName>,
+    /// Whether it may make refunds at once: a person from 50 dollars on, 200 dollars a day.
+    pub starter: bool,
+}
+
+/// Appends an entry for an agent to a document; every byte of `text` stays as it is. Unless it is
+/// a starter, the entry allows nothing.
 ///
 /// # Errors
 ///
-/// What is in the way, one sentence: an entry that is there already, or a document with faults.
-pub fn with_agent(
-    text: &str,
-    name: &AgentName,
-    owner: Option<&UserName>,
-    starter: bool,
-) -> Result<String, String> {
-    let old = Policy::parse(text)
-        .map_err(|faults| format!("the policy has to be put right first: {}", joined(&faults)))?;
-    if old.agent(name).is_some() {
-        return Err(format!(
+/// What is in the way: an entry that is there already, a document with faults, or one whose agents
+/// are not written as tables.
+pub fn with_agent(text: &str, name: &AgentName, entry: &NewAgent) -> Result<String, Vec<Fault>> {
+    if Policy::parse(text)?.agent(name).is_some() {
+        let message = format!(
             "the policy has an entry for {name} already: change it there, or use another name"
-        ));
+        );
+        return Err(vec![Fault::at(text, 0, message)]);
     }
     let gap = match text {
         "" => "",
         _ if text.ends_with('\n') => "\n",
         _ => "\n\n",
     };
-    let new = format!("{text}{gap}{}", entry(name, owner, starter));
-    match Policy::parse(&new) {
-        Ok(_) => Ok(new),
-        Err(faults) => Err(format!(
-            "no entry can be appended to this policy; write its agents as [agents.NAME] tables: {}",
-            joined(&faults)
-        )),
-    }
+    let new = format!("{text}{gap}{}", written(name, entry));
+    Policy::parse(&new).map(|_| new).map_err(|mut faults| {
+        let message = "no entry can be appended to this policy: write its agents as [agents.NAME] \
+                       tables"
+            .to_owned();
+        faults.insert(0, Fault::at(text, 0, message));
+        faults
+    })
 }
 
-fn joined(faults: &[Fault]) -> String {
-    let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-    faults.join("; ")
-}
-
-fn entry(name: &AgentName, owner: Option<&UserName>, starter: bool) -> String {
+fn written(name: &AgentName, entry: &NewAgent) -> String {
     // Names with a dot are two keys unless they are in quotes.
     let quote = if name.as_str().contains('.') { "\"" } else { "" };
-    let owner = owner.map_or(String::new(), |owner| format!("owner = \"{owner}\"\n"));
+    let line = |key: &str, value: &str| format!("{key} = \"{value}\"\n");
+    let team = entry.team.as_ref().map_or(String::new(), |team| line("team", team.as_str()));
+    let owner = entry.owner.as_ref().map_or(String::new(), |owner| line("owner", owner.as_str()));
     // What is not a starter's shows its keys as comments, ready to be switched on.
-    let off = if starter { "" } else { "# " };
+    let off = if entry.starter { "" } else { "# " };
     format!(
         "[agents.{quote}{name}{quote}]\n\
-         {owner}\
+         {team}{owner}\
          {off}methods = [\"stripe_refund\"]\n\
          {off}allowed_hosts = [\"{REFUND_HOST}\"]\n\
          {off}daily_cap = \"200.00\"\n\

@@ -6,9 +6,11 @@
 //! there.
 //!
 //! ```
-//! use gate_core::{AgentName, Decision, ReasonCode, Timestamp, Valuation};
+//! use gate_core::{
+//!     AgentName, Channel, Charge, ChargeId, Decision, ReasonCode, Timestamp, Tool, Valuation,
+//! };
 //! use gate_money::{Amount, Currency, MicroUsd, Rate};
-//! use gate_policy::{Facts, Policy, Stops, decide};
+//! use gate_policy::{CustomerHistory, Facts, Policy, Stops, decide};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let text = r#"
@@ -23,17 +25,23 @@
 //! let amount = Amount::new(60_00, Currency::USD)?;
 //! let usd = Rate::usd().to_micro_usd(amount)?;
 //! let worth = Valuation { usd, rate: Rate::usd(), date: None };
+//! let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned() };
+//! let charge = Charge::paid(ChargeId::parse("ch_1")?, amount, channel)?;
 //! let spent = MicroUsd::parse_dollars("450")?;
 //!
 //! let verdict = decide(&policy, &Facts {
 //!     agent: &agent,
+//!     tool: Tool::StripeRefund,
 //!     reason: None,
+//!     charge: &charge,
 //!     amount,
 //!     worth: Ok(&worth),
 //!     now: Timestamp::from_millis(1_793_610_000_000),
 //!     stops: Stops::default(),
 //!     spent: &|_window| spent,
-//!     approved: false,
+//!     recent_refunds: 0,
+//!     customer: CustomerHistory::default(),
+//!     votes: None,
 //! });
 //! assert_eq!(verdict.decision, Decision::Deny);
 //! assert_eq!(verdict.reasons[0].code, ReasonCode::DailyCap);
@@ -42,21 +50,28 @@
 //!     verdict.reasons[0].message,
 //!     "This refund of 60.00 USD is more than the 50.00 USD that are left of support-bot's \
 //!      500.00 USD for the day: wait until 2026-11-03T00:00:00Z, or ask a policy owner to raise \
-//!      its daily_cap.",
+//!      daily_cap.",
 //! );
 //! # Ok(()) }
 //! ```
 
+mod cases;
 mod decide;
+mod diff;
 mod document;
+mod doubts;
 mod edit;
 mod fault;
 mod parse;
+mod reader;
+mod rules;
 mod window;
 mod words;
 
-pub use decide::{ApprovalTerms, Facts, NoRate, Stops, Verdict, decide, windows};
-pub use document::{AgentLimits, Method, Policy, REFUND_HOST};
-pub use edit::{NEW_STORE_TEXT, with_agent};
+pub use cases::{Cases, Outcome, Scenario};
+pub use decide::{ApprovalTerms, CustomerHistory, Facts, NoRate, Stops, Verdict, decide, windows};
+pub use diff::diff;
+pub use document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST, TOOLS};
+pub use edit::{NEW_STORE_TEXT, NewAgent, with_agent};
 pub use fault::Fault;
-pub use window::{Period, Window};
+pub use window::{Period, Whose, Window};

@@ -9,10 +9,14 @@
 
 use std::time::Duration;
 
-use gate_core::{AgentName, Decision, OnApproval, RefundReason, Timestamp, Valuation};
+use gate_core::{
+    AgentName, Channel, Charge, ChargeId, Decision, OnApproval, RefundReason, Timestamp, Tool,
+    UserName, Valuation, Vote,
+};
 use gate_money::{Amount, Currency, MicroUsd, Rate};
 use gate_policy::{
-    ApprovalTerms, Facts, NoRate, Period, Policy, Stops, Verdict, Window, decide, windows,
+    ApprovalTerms, CustomerHistory, Facts, NoRate, Period, Policy, Stops, Verdict, Whose, Window,
+    decide, windows,
 };
 
 const FULL: &str = r#"
@@ -35,6 +39,12 @@ fn policy(text: &str) -> Policy {
     Policy::parse(text).unwrap_or_else(|faults| panic!("{faults:?} in {text}"))
 }
 
+fn charge() -> Charge {
+    let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned() };
+    let amount = Amount::new(12_34, Currency::EUR).unwrap();
+    Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap()
+}
+
 /// The verdict on a request of `bot` for euros worth `worth`, when `spent` is spent. The words of
 /// `with` change the facts.
 fn verdict(policy: &Policy, worth: &str, spent: &str, with: &str) -> Verdict {
@@ -42,21 +52,30 @@ fn verdict(policy: &Policy, worth: &str, spent: &str, with: &str) -> Verdict {
     let agent = AgentName::parse("bot").unwrap();
     let valuation = Valuation { usd: dollars(worth), rate: Rate::usd(), date: None };
     let spent = dollars(spent);
+    let votes = [Vote { by: UserName::parse("rosa").unwrap(), roles: vec![], at: NOW, note: None }];
     decide(
         policy,
         &Facts {
             agent: &agent,
             reason: RefundReason::ALL.into_iter().find(|reason| has(reason.as_str())),
             amount: Amount::new(12_34, Currency::EUR).unwrap(),
+            charge: &charge(),
+            tool: Tool::StripeRefund,
             worth: match (has("no_rate"), has("stale")) {
                 (true, _) => Err(NoRate::NotSupported),
                 (_, true) => Err(NoRate::Stale),
                 _ => Ok(&valuation),
             },
             now: NOW,
-            stops: Stops { organization: has("stop_all"), agent: has("stop_bot") },
+            stops: Stops {
+                organization: has("stop_all"),
+                team: has("stop_team"),
+                agent: has("stop_bot"),
+            },
             spent: &|_| spent,
-            approved: has("approved"),
+            recent_refunds: 0,
+            customer: CustomerHistory::default(),
+            votes: has("approved").then_some(&votes),
         },
     )
 }
@@ -106,7 +125,7 @@ fn facts_and_verdicts() {
         "100.00        | 0.00       | approved               | allow",
         // Over what one refund may be.
         "100.000001    | 0.00       |                        | deny: max_per_payment 100.00/-, approval_threshold 50.00/-",
-        "100.000001    | 0.00       | approved               | deny: max_per_payment 100.00/-",
+        "100.000001    | 0.00       | approved               | deny: approval_stale, max_per_payment 100.00/-",
         // Over what is left of the day.
         "20.00         | 480.00     |                        | allow",
         "20.000001     | 480.00     |                        | deny: daily_cap 500.00/20.00",
@@ -114,18 +133,18 @@ fn facts_and_verdicts() {
         "0.000001      | 500.00     |                        | deny: daily_cap 500.00/0.00",
         "0.000001      | 700.00     |                        | deny: daily_cap 500.00/0.00",
         "60.00         | 450.00     |                        | deny: daily_cap 500.00/50.00, approval_threshold 50.00/-",
-        "60.00         | 450.00     | approved               | deny: daily_cap 500.00/50.00",
+        "60.00         | 450.00     | approved               | deny: approval_stale, daily_cap 500.00/50.00",
         // A yes skips the person and nothing else.
-        "60.00         | 0.00       | approved stop_all      | deny: organization_stopped",
-        "60.00         | 0.00       | approved stop_bot      | deny: agent_stopped",
-        "60.00         | 0.00       | approved fraudulent    | deny: method_not_allowed",
-        "60.00         | 0.00       | approved stale         | deny: rates_stale",
+        "60.00         | 0.00       | approved stop_all      | deny: approval_stale, organization_stopped",
+        "60.00         | 0.00       | approved stop_bot      | deny: approval_stale, agent_stopped",
+        "60.00         | 0.00       | approved fraudulent    | deny: approval_stale, method_not_allowed",
+        "60.00         | 0.00       | approved stale         | deny: approval_stale, rates_stale",
         // What cannot be counted is not counted; nor is it allowed.
         "999.00        | 999.00     | no_rate                | deny: currency_not_supported",
         // Everything at once, hardest first.
         "501.00        | 1.00       | stop_all stop_bot fraudulent | deny: organization_stopped, agent_stopped, method_not_allowed, max_per_payment 100.00/-, daily_cap 500.00/499.00, approval_threshold 50.00/-",
         // A sum that does not fit is over every cap.
-        "9223372036854.775807 | 9223372036854.775807 | approved | deny: max_per_payment 100.00/-, daily_cap 500.00/0.00",
+        "9223372036854.775807 | 9223372036854.775807 | approved | deny: approval_stale, max_per_payment 100.00/-, daily_cap 500.00/0.00",
     ];
     let policy = policy(FULL);
     for row in table {
@@ -148,7 +167,7 @@ fn every_key_of_the_document_changes_a_decision() {
         ("\"stripe-refund.action\"",    "",                                "10.00 0",           "allow",            "deny: host_not_allowed"),
         ("allowed_hosts",               "# allowed_hosts",                 "10.00 0",           "allow",            "deny: host_not_allowed"),
         ("max_per_payment = \"100",     "max_per_payment = \"9",           "10.00 0",           "allow",            "deny: max_per_payment 9.00/-"),
-        ("max_per_payment",             "# max_per_payment",               "200.00 0 approved", "deny: max_per_payment 100.00/-", "allow"),
+        ("max_per_payment",             "# max_per_payment",               "200.00 0 approved", "deny: approval_stale, max_per_payment 100.00/-", "allow"),
         ("daily_cap = \"500",           "daily_cap = \"9",                 "10.00 0",           "allow",            "deny: daily_cap 9.00/9.00"),
         ("daily_cap",                   "# daily_cap",                     "10.00 0",           "allow",            "deny: daily_cap 0.00/0.00"),
         ("approval_threshold = \"50",   "approval_threshold = \"9",        "10.00 0",           "allow",            "ask: approval_threshold 9.00/-"),
@@ -210,6 +229,7 @@ fn spend_is_looked_up_in_the_day_of_the_organization() {
     ];
     for (text, starts_at, ends_at) in table {
         let expected = Window {
+            whose: Whose::Agent,
             period: Period::Day,
             starts_at: Timestamp::from_millis(starts_at),
             ends_at: Timestamp::from_millis(ends_at),
@@ -220,7 +240,7 @@ fn spend_is_looked_up_in_the_day_of_the_organization() {
         let denied = verdict(&policy, "10.00", "500.00", "");
         assert_eq!(denied.reasons[0].resets_at, Some(expected.ends_at));
         let bot = AgentName::parse("bot").unwrap();
-        let told: Vec<_> = windows(&policy, &bot, NOW)
+        let told: Vec<_> = windows(&policy, &bot, None, NOW)
             .into_iter()
             .map(|(window, code, limit)| (window, code.as_str(), limit.to_string()))
             .collect();
@@ -233,7 +253,7 @@ fn who_has_no_cap_has_a_budget_of_nothing() {
     let policy = policy("[agents.bot]\nmethods = ['stripe_refund']");
     for name in ["bot", "stranger"] {
         let name = AgentName::parse(name).unwrap();
-        let limits: Vec<_> = windows(&policy, &name, NOW).iter().map(|row| row.2).collect();
+        let limits: Vec<_> = windows(&policy, &name, None, NOW).iter().map(|row| row.2).collect();
         assert_eq!(limits, [MicroUsd::ZERO], "{name}");
     }
 }
@@ -296,19 +316,19 @@ fn messages_say_what_happened_and_what_to_do() {
             "60.00 480",
             "This refund of 12.34 EUR, worth 60.00 USD, is more than the 20.00 USD that are left \
              of bot's 500.00 USD for the day: wait until 2026-11-02T00:00:00Z, or ask a policy \
-             owner to raise its daily_cap.",
+             owner to raise daily_cap.",
         ),
         (
             "no max",
             "600.00 0",
             "This refund of 12.34 EUR, worth 600.00 USD, is more than bot's 500.00 USD for a \
-             whole day: ask a policy owner to make it, or to raise its daily_cap.",
+             whole day: ask a policy owner to make it, or to raise daily_cap.",
         ),
         (
             "no cap",
             "60.00 0",
-            "The policy sets no daily_cap for bot, and without one it may refund nothing: ask a \
-             policy owner to add one.",
+            "The policy sets no daily_cap for bot, and nothing else bounds it, so it may refund \
+             nothing: ask a policy owner to add one.",
         ),
         (
             "full",
@@ -335,13 +355,13 @@ fn messages_say_what_happened_and_what_to_do() {
 
 #[test]
 fn the_widest_stop_names_itself() {
-    for (organization, agent, expected) in [
-        (false, false, None),
-        (false, true, Some("agent_stopped")),
-        (true, false, Some("organization_stopped")),
-        (true, true, Some("organization_stopped")),
+    for (organization, team, agent, expected) in [
+        (false, false, false, None),
+        (false, false, true, Some("agent_stopped")),
+        (false, true, true, Some("team_stopped")),
+        (true, true, true, Some("organization_stopped")),
     ] {
-        let stops = Stops { organization, agent };
+        let stops = Stops { organization, team, agent };
         assert_eq!(stops.code().map(|code| code.as_str()), expected);
     }
 }

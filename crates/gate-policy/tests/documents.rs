@@ -8,10 +8,14 @@
 )]
 
 use gate_core::{AgentName, UserName};
-use gate_policy::{NEW_STORE_TEXT, Policy, with_agent};
+use gate_policy::{NEW_STORE_TEXT, NewAgent, Policy, with_agent};
 
 fn agent(name: &str) -> AgentName {
     AgentName::parse(name).unwrap()
+}
+
+fn entry(owner: Option<&UserName>, starter: bool) -> NewAgent {
+    NewAgent { team: None, owner: owner.cloned(), starter }
 }
 
 fn policy(text: &str) -> Policy {
@@ -42,7 +46,7 @@ fn faults_say_where_and_what_instead() {
         ),
         (
             "colour = 1",
-            "line 1, column 1: the document has no key \"colour\": remove it, or use one of \"agents\", \"organization\"",
+            "line 1, column 1: the document has no key \"colour\": remove it, or use one of \"agents\", \"organization\", \"rules\", \"teams\"",
         ),
         (
             "[agents.a]\n  dayly_cap = '1'",
@@ -50,45 +54,160 @@ fn faults_say_where_and_what_instead() {
         ),
         (
             "[organization]\nzone = 'UTC'",
-            "line 2, column 1: [organization] has no key \"zone\": remove it, or use one of \"approval_timeout\", \"timezone\"",
+            "line 2, column 1: [organization] has no key \"zone\": remove it, or use one of \"approval_timeout\", \"timezone\", \"when_stripe_asks\"",
         ),
         (
             "[agents.a.limits]",
             "line 1, column 11: [agents.a] has no key \"limits\": remove it, or use one of ",
         ),
-        // Keys of the full product.
+        // Keys of the full product that nothing would keep yet.
         (
-            "[teams.support]",
-            "line 1, column 2: \"teams\" is not supported by this version: remove it, since nothing would keep it",
+            "[agents.a]\nwebhook = ''",
+            "line 2, column 1: \"webhook\" is not supported by this version: remove it, since nothing would keep it",
         ),
-        ("[[rules]]\nid = 'x'", "line 1, column 3: \"rules\" is not supported"),
+        ("[teams.t]\nwebhook = ''", "line 2, column 1: \"webhook\" is not supported"),
         (
-            "[organization]\nwhen_stripe_asks = 'both'",
-            "line 2, column 1: \"when_stripe_asks\" is not supported",
-        ),
-        ("[agents.a]\nweekly_cap = '1'", "line 2, column 1: \"weekly_cap\" is not supported"),
-        ("[agents.a]\nmonthly_cap = '1'", "line 2, column 1: \"monthly_cap\" is not supported"),
-        (
-            "[agents.a]\nrefunds_per_hour = 20",
-            "line 2, column 1: \"refunds_per_hour\" is not supported",
+            "[organization]\nwhen_stripe_asks = 'stripe'",
+            "line 2, column 20: when_stripe_asks: \"stripe\" is not supported by this version",
         ),
         (
-            "[agents.a]\nper_customer_daily_cap = '1'",
-            "line 2, column 1: \"per_customer_daily_cap\" is not supported",
+            "[organization]\nwhen_stripe_asks = 'never'",
+            "line 2, column 20: when_stripe_asks: no \"never\": there are only \"both\"",
         ),
-        ("[agents.a]\nreviewers = []", "line 2, column 1: \"reviewers\" is not supported"),
+        // Teams.
         (
-            "[agents.a]\napprovals_required = 1",
-            "line 2, column 1: \"approvals_required\" is not supported",
+            "[agents.a]\ndaily_budget = '1'",
+            "line 2, column 1: daily_budget is a team's: write it under [teams.NAME], or cap the agent",
         ),
-        ("[agents.a]\ntags = []", "line 2, column 1: \"tags\" is not supported"),
-        ("[agents.a]\nteam = 'x'", "line 2, column 1: \"team\" is not supported"),
-        ("[agents.a]\ntools = []", "line 2, column 1: \"tools\" is not supported"),
-        ("[agents.a]\nwebhook = ''", "line 2, column 1: \"webhook\" is not supported"),
-        ("[agents.a]\ndaily_budget = '1'", "line 2, column 1: \"daily_budget\" is not supported"),
+        ("[teams.t]\nteam = 'x'", "line 2, column 1: [teams.t] has no key \"team\""),
+        ("[teams.T]", "line 1, column 8: \"T\" is no team's name: expected 1 to 64 of a-z"),
         (
-            "[agents.a]\nmonthly_budget = '1'",
-            "line 2, column 1: \"monthly_budget\" is not supported",
+            "[agents.a]\nteam = 'suport'\n[teams.support]",
+            "line 2, column 8: team: no team \"suport\": did you mean \"support\"?",
+        ),
+        (
+            "[agents.a]\nteam = 'x'",
+            "line 2, column 8: team: no team \"x\": add [teams.x], or use another name",
+        ),
+        // Counts.
+        (
+            "[agents.a]\nrefunds_per_hour = '20'",
+            "line 2, column 20: refunds_per_hour: write a whole number from 0 to 100000",
+        ),
+        (
+            "[agents.a]\nrefunds_per_hour = -1",
+            "line 2, column 20: refunds_per_hour: write a whole number from 0 to 100000",
+        ),
+        (
+            "[agents.a]\napprovals_required = 0",
+            "line 2, column 22: approvals_required: write a whole number from 1 to 10",
+        ),
+        (
+            "[agents.a]\nreviewers = ['Leads']",
+            "line 2, column 14: reviewers: \"Leads\" will not do: expected 1 to 64 of a-z",
+        ),
+        (
+            "[agents.a]\ntags = 'chat'",
+            "line 2, column 8: tags: write a list of strings, each a tag",
+        ),
+        (
+            "[agents.a]\ntools = ['finance_payment']",
+            "line 2, column 10: tools: no \"finance_payment\": did you mean \"finance_payments\"?",
+        ),
+        // Rules.
+        ("[rules]", "line 1, column 1: rules: write each rule as a [[rules]] table"),
+        (
+            "[[rules]]\ncontrol = 'block'\nwhen = 'true'",
+            "line 1, column 1: this rule has no id: add id = \"a-name\"",
+        ),
+        (
+            "[[rules]]\nid = 'a'\nwhen = 'true'",
+            "line 1, column 1: the rule \"a\" has no control: add control = \"block\"",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'",
+            "line 1, column 1: the rule \"a\" has no condition: add a field",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'blok'\nwhen = 'true'",
+            "line 3, column 11: control: no \"blok\": did you mean \"block\"?",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nreviewers = ['risk']\nwhen = 'true'",
+            "line 1, column 1: the rule \"a\" blocks, so it asks nobody",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\ncustomer_older = 3",
+            "line 4, column 1: [[rules]] has no key \"customer_older\"",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'true'\n[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'true'",
+            "line 5, column 1: there are two rules \"a\": rename one",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'true'\nagents = ['bott']\n[agents.bot]",
+            "line 5, column 11: agents: no agent \"bott\": did you mean \"bot\"?",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'true'\nagents = ['team:x']",
+            "line 5, column 11: agents: no team \"x\": add [teams.x], or use another name",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'true'\nagents = []",
+            "line 5, column 10: agents: an empty list matches nothing: name agents",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\namount_over = 50",
+            "line 4, column 15: amount_over: money is never a float, write \"50.00\"",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\ncurrency_in = ['euro']",
+            "line 4, column 16: currency_in: no currency \"euro\"",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nrisk_level_in = ['elevatd']",
+            "line 4, column 18: risk_level_in: no \"elevatd\": did you mean \"elevated\"?",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nreason_in = ['fraud']",
+            "line 4, column 14: reason_in: no \"fraud\": there are only",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\ndisputed = 'yes'",
+            "line 4, column 12: disputed: write true or false, without quotes",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\ncharge_metadata = {}",
+            "line 4, column 19: charge_metadata: write pairs, { key = \"value\" }",
+        ),
+        // Cedar, where it stands in the document.
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'context.amountMinor >'",
+            "line 4, column 30: when: unexpected end of input",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'true && context.customrAgeDays < 3'",
+            "line 4, column 17: when: attribute `customrAgeDays`",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'context.currency > 3'",
+            "line 4, column 9: when: unexpected type: expected Long but saw String",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'context.amountMinor'",
+            "line 4, column 9: when: unexpected type: expected Bool but saw Long",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = \"\"\"\n  context.reason == \\\"none\\\"\n  && context.x\n\"\"\"",
+            "line 6, column 6: when: attribute `x`",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = 'true } unless { false'",
+            "line 4, column 14: when: unexpected token `}`",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = ''",
+            "line 4, column 9: when: unexpected end of input",
         ),
         // Shapes.
         (
@@ -160,7 +279,7 @@ fn faults_say_where_and_what_instead() {
         ),
         (
             "[agents.a]\nmethods = ['payout', 1]",
-            "line 2, column 12: methods: no \"payout\": there are only \"stripe_refund\", \"stripe_refund_fraudulent\"\nline 2, column 22: methods: no integer: there are only",
+            "line 2, column 12: methods: no \"payout\": there are only \"stripe_refund\", \"stripe_refund_fraudulent\"\nline 2, column 22: methods: no integer: write strings, of \"stripe_refund\"",
         ),
         (
             "[agents.a]\nallowed_hosts = ['*']",
@@ -213,15 +332,21 @@ fn faults_say_where_and_what_instead() {
             "[agents.b]\nownr = 'ä'\n[agents.a]\nx = 1\nmethods = ['ä', 'y']",
             "line 2, column 1: [agents.b] has no key \"ownr\": did you mean \"owner\"?\n\
              line 4, column 1: [agents.a] has no key \"x\": remove it, or use one of \"allowed_hosts\", \
-             \"approval_threshold\", \"daily_cap\", \"max_per_payment\", \"methods\", \"on_approval\", \"owner\"\n\
+             \"approval_threshold\", \"approvals_required\", \"daily_cap\", \"max_per_payment\", \"methods\", \
+             \"monthly_cap\", \"on_approval\", \"owner\", \"per_customer_daily_cap\", \"refunds_per_hour\", \
+             \"reviewers\", \"tags\", \"team\", \"tools\", \"weekly_cap\"\n\
              line 5, column 12: methods: no \"ä\": there are only \"stripe_refund\", \"stripe_refund_fraudulent\"\n\
              line 5, column 17: methods: no \"y\": there are only ",
         ),
     ];
+    let mut wrong = Vec::new();
     for (text, expected) in table {
         let faults = faults(text);
-        assert!(faults.starts_with(expected), "{text}\n  is told {faults}");
+        if !faults.starts_with(expected) {
+            wrong.push(format!("{text}\n  is told {faults}\n  not {expected}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     let long = "#".repeat(256 * 1024 + 1);
     assert_eq!(
         faults(&long),
@@ -285,16 +410,16 @@ owner = "lee"
 "#;
 
 #[test]
-fn the_policy_in_words() {
+fn the_policy_words() {
     let expected = "\
-Days begin at midnight in America/New_York. A request that waits for a person expires after 36 hours.
+Days begin at midnight in America/New_York, weeks on Monday. A request that waits for a person expires after 36 hours.
 
 fraud-desk may make refunds, also as fraudulent, which blocks the customer at Stripe, up to \
 2000.00 USD a day. From 0.00 USD on a person decides; after a yes the refund is made when the \
 agent asks again.
 
 night-bot may make refunds as fraudulent only, which blocks the customer at Stripe, up to \
-20.00 USD a day. No person is asked.
+20.00 USD a day. No person is asked, unless a rule does.
 
 quiet-bot may do nothing: it has no methods. lee owns it and never approves for it.
 
@@ -302,46 +427,40 @@ support-bot may make refunds, but not as fraudulent, up to 100.00 USD each and 5
 From 50.00 USD on a person decides; after a yes the refund is made at once. maria owns it and \
 never approves for it.";
     let policy = policy(EXAMPLE);
-    assert_eq!(policy.in_words(), expected);
-    assert!(expected.ends_with(&policy.agent_in_words(&agent("support-bot"))));
-    assert_eq!(
-        policy.agent_in_words(&agent("stranger")),
-        "stranger has no entry and may do nothing."
-    );
+    assert_eq!(policy.words(), expected);
+    assert!(expected.ends_with(&policy.words_of(&agent("support-bot"))));
+    assert_eq!(policy.words_of(&agent("stranger")), "stranger has no entry and may do nothing.");
 }
 
 #[test]
 fn warnings_name_what_was_probably_not_meant() {
-    let full = "methods = ['stripe_refund']\nallowed_hosts = ['stripe-refund.action']\n";
+    let full = "methods = ['stripe_refund']\nallowed_hosts = ['stripe-refund.action']\napproval_threshold = '1'\n";
     let table = [
         // entry, warning or nothing
         (format!("{full}daily_cap = '500'"), ""),
-        (
-            format!("{full}daily_cap = '500'\nmax_per_payment = '500'\napproval_threshold = '500'"),
-            "",
-        ),
+        (format!("{full}daily_cap = '500'\nmax_per_payment = '500'"), ""),
         (
             String::new(),
-            "there are no methods, so it may do nothing: add methods = [\"stripe_refund\"]",
+            "there are no methods, so it may refund nothing: add methods = [\"stripe_refund\"]",
         ),
         (
             "methods = ['stripe_refund']\ndaily_cap = '5'".to_owned(),
-            "it has methods but no host, so it may do nothing: add allowed_hosts = [\"stripe-refund.action\"]",
+            "it has methods but no host, so it may refund nothing: add allowed_hosts = [\"stripe-refund.action\"]",
         ),
         (
             full.to_owned(),
-            "it has methods but no daily_cap, so every refund is denied: add one, such as daily_cap = \"200.00\"",
+            "it has methods but no daily_cap, and nothing else bounds it, so every refund is denied: add one, such as daily_cap = \"200.00\"",
         ),
         (
             format!("{full}daily_cap = '5'\nmax_per_payment = '6'"),
             "max_per_payment (6.00 USD) is over daily_cap (5.00 USD) and never decides: lower it",
         ),
         (
-            format!("{full}daily_cap = '5'\napproval_threshold = '6'"),
+            format!("{full}daily_cap = '5'\n").replace("'1'", "'6'"),
             "approval_threshold (6.00 USD) is over the largest refund that is possible (5.00 USD), so no person is ever asked: lower it",
         ),
         (
-            format!("{full}daily_cap = '9'\nmax_per_payment = '5'\napproval_threshold = '6'"),
+            format!("{full}daily_cap = '9'\nmax_per_payment = '5'\n").replace("'1'", "'6'"),
             "approval_threshold (6.00 USD) is over the largest refund that is possible (5.00 USD), so no person is ever asked: lower it",
         ),
     ];
@@ -360,9 +479,12 @@ fn a_new_store_allows_nothing_and_shows_how() {
     let policy = policy(NEW_STORE_TEXT);
     assert_eq!(policy.agents().count(), 0);
     assert_eq!(
-        policy.in_words(),
-        "Days begin at midnight in UTC. A request that waits for a person expires after 24 hours.\n\n\
-         No agent has an entry, so none may do anything."
+        policy.words(),
+        "Days begin at midnight in UTC, weeks on Monday. A request that waits for a person expires \
+         after 24 hours.\n\nNo agent has an entry, so none may do anything.\n\n\
+         Rule old-charge asks for a person for refunds where the charge is older than 180 days.\n\n\
+         Rule refunded-before asks for a person for refunds where the charge was refunded before, \
+         or its customer within 30 days."
     );
     // The example in its comments is a right one.
     let (_, example) = NEW_STORE_TEXT.split_once("yes:\n#\n").unwrap();
@@ -392,16 +514,16 @@ fn an_entry_is_appended() {
     ];
     for (name, starter, words) in table {
         let name = agent(name);
-        let text = with_agent(NEW_STORE_TEXT, &name, Some(&maria), starter).unwrap();
-        assert_eq!(policy(&text).agent_in_words(&name), words);
+        let text = with_agent(NEW_STORE_TEXT, &name, &entry(Some(&maria), starter)).unwrap();
+        assert_eq!(policy(&text).words_of(&name), words);
     }
     assert_eq!(
-        with_agent("# no newline", &agent("bot"), None, true).unwrap(),
+        with_agent("# no newline", &agent("bot"), &entry(None, true)).unwrap(),
         "# no newline\n\n[agents.bot]\nmethods = [\"stripe_refund\"]\nallowed_hosts = \
          [\"stripe-refund.action\"]\ndaily_cap = \"200.00\"\napproval_threshold = \"50.00\"\n"
     );
     assert_eq!(
-        with_agent("", &agent("bot"), None, false).unwrap(),
+        with_agent("", &agent("bot"), &entry(None, false)).unwrap(),
         "[agents.bot]\n# methods = [\"stripe_refund\"]\n# allowed_hosts = \
          [\"stripe-refund.action\"]\n# daily_cap = \"200.00\"\n# approval_threshold = \"50.00\"\n"
     );
@@ -412,19 +534,17 @@ fn an_entry_is_not_appended_where_it_would_not_belong() {
     let table = [
         (
             "[agents.bot]",
-            "the policy has an entry for bot already: change it there, or use another name",
+            "line 1, column 1: the policy has an entry for bot already: change it there, or use another name",
         ),
-        (
-            "[agents.a]\nx = 1",
-            "the policy has to be put right first: line 2, column 1: [agents.a] has no key \"x\"",
-        ),
+        ("[agents.a]\nx = 1", "line 2, column 1: [agents.a] has no key \"x\""),
         (
             "agents = { a = {} }",
-            "no entry can be appended to this policy; write its agents as [agents.NAME] tables: ",
+            "line 1, column 1: no entry can be appended to this policy: write its agents as [agents.NAME] tables",
         ),
     ];
     for (text, expected) in table {
-        let message = with_agent(text, &agent("bot"), None, true).unwrap_err();
+        let faults = with_agent(text, &agent("bot"), &entry(None, true)).unwrap_err();
+        let message = faults[0].to_string();
         assert!(message.starts_with(expected), "{text}: {message}");
     }
 }

@@ -7,9 +7,14 @@
     reason = "tests compute freely and fail by panicking"
 )]
 
-use gate_core::{AgentName, Decision, ReasonCode, RefundReason, Timestamp, UserName, Valuation};
+use gate_core::{
+    AgentName, Channel, Charge, ChargeId, Decision, ReasonCode, RefundReason, Timestamp, Tool,
+    UserName, Valuation, Vote,
+};
 use gate_money::{Amount, Currency, MicroUsd, Rate};
-use gate_policy::{Facts, NoRate, Policy, Stops, Verdict, decide, windows, with_agent};
+use gate_policy::{
+    CustomerHistory, Facts, NewAgent, NoRate, Policy, Stops, Verdict, decide, windows, with_agent,
+};
 use jiff::tz::TimeZoneDatabase;
 use proptest::prelude::*;
 
@@ -72,7 +77,7 @@ fn request() -> impl Strategy<Value = Request> {
             worth,
             spent,
             fraudulent,
-            stops: Stops { organization, agent },
+            stops: Stops { organization, team: false, agent },
             approved,
         },
     )
@@ -85,17 +90,26 @@ fn bot() -> AgentName {
 fn verdict(policy: &Policy, request: &Request) -> Verdict {
     let valuation =
         request.worth.map(|worth| Valuation { usd: micros(worth), rate: Rate::usd(), date: None });
+    let amount = Amount::new(1, Currency::USD).unwrap();
+    let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned() };
+    let charge = Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap();
+    let (by, at) = (UserName::parse("rosa").unwrap(), Timestamp::default());
+    let votes = [Vote { by, roles: vec![], at, note: None }];
     decide(
         policy,
         &Facts {
             agent: &bot(),
             reason: request.fraudulent.then_some(RefundReason::Fraudulent),
-            amount: Amount::new(1, Currency::USD).unwrap(),
+            amount,
+            charge: &charge,
+            tool: Tool::StripeRefund,
             worth: valuation.as_ref().map_err(|no_rate| *no_rate),
             now: Timestamp::from_millis(1_793_534_400_000),
             stops: request.stops,
             spent: &|_| micros(request.spent),
-            approved: request.approved,
+            recent_refunds: 0,
+            customer: CustomerHistory::default(),
+            votes: request.approved.then_some(&votes),
         },
     )
 }
@@ -132,6 +146,8 @@ proptest! {
         prop_assert_eq!(verdict.decision, expected);
         let rank = |code| ReasonCode::ALL.iter().position(|known| *known == code).unwrap();
         let ranks: Vec<_> = codes(&verdict).into_iter().map(rank).collect();
+        let stale = codes(&verdict).first() == Some(&ReasonCode::ApprovalStale);
+        let ranks = &ranks[usize::from(stale)..];
         prop_assert!(ranks.is_sorted_by(|hard, soft| hard < soft), "{:?}", ranks);
         prop_assert!(verdict.reasons.iter().all(|reason| reason.message.ends_with('.')));
     }
@@ -161,6 +177,9 @@ proptest! {
         let with = verdict(&policy, &Request { approved: true, ..request });
         let mut hard = codes(&without);
         hard.retain(|code| !code.asks());
+        if !hard.is_empty() {
+            hard.insert(0, ReasonCode::ApprovalStale);
+        }
         prop_assert_eq!(codes(&with), hard);
     }
 
@@ -172,7 +191,7 @@ proptest! {
             prop_assert_eq!(zone, "Etc/Unknown");
             return Ok(());
         };
-        let day = |now| windows(&policy, &bot(), now)[0].0.clone();
+        let day = |now| windows(&policy, &bot(), None, now)[0].0.clone();
         let mut today = day(Timestamp::from_millis(now));
         prop_assert!(today.starts_at.millis() <= now && now < today.ends_at.millis());
         for _ in 0..400 {
@@ -210,7 +229,8 @@ proptest! {
         let name = AgentName::parse(&name).unwrap();
         let owner = owner.map(|owner| UserName::parse(&owner).unwrap());
         let old = Policy::parse(&text).unwrap();
-        match with_agent(&text, &name, owner.as_ref(), starter) {
+        let entry = NewAgent { team: None, owner: owner.clone(), starter };
+        match with_agent(&text, &name, &entry) {
             Err(_) => prop_assert!(old.agent(&name).is_some()),
             Ok(after) => {
                 prop_assert!(after.starts_with(&text));

@@ -8,7 +8,7 @@
 )]
 
 use gate_core::{AgentName, Timestamp};
-use gate_policy::{Period, Policy, Window, windows};
+use gate_policy::{Period, Policy, Whose, Window, windows};
 
 fn at(text: &str) -> Timestamp {
     let at: jiff::Timestamp = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -19,7 +19,7 @@ fn day(zone: &str, now: Timestamp) -> Window {
     let text = format!("organization.timezone = '{zone}'");
     let policy = Policy::parse(&text).unwrap();
     let agent = AgentName::parse("bot").unwrap();
-    windows(&policy, &agent, now)[0].0.clone()
+    windows(&policy, &agent, None, now)[0].0.clone()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn days_and_what_their_clocks_do() {
     ];
     for (zone, starts_at, ends_at, minutes) in table {
         let (starts_at, ends_at) = (at(starts_at), at(ends_at));
-        let expected = Window { period: Period::Day, starts_at, ends_at };
+        let expected = Window { whose: Whose::Agent, period: Period::Day, starts_at, ends_at };
         let (first, last) = (starts_at.millis(), ends_at.millis() - 1);
         assert_eq!(last + 1 - first, minutes * 60_000, "{zone} {starts_at:?}");
         for now in [first, first + 1, first.midpoint(last), last] {

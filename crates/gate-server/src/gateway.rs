@@ -132,6 +132,7 @@ impl Gateway {
             Arc::clone(&stripe),
             Arc::clone(&same_account),
             Arc::clone(&clock),
+            parts.rates_max_age,
         ));
         let port: Arc<dyn Authority> = Arc::<LocalAuthority>::clone(&authority);
         let records: Arc<dyn Records> = Arc::<LocalAuthority>::clone(&authority);

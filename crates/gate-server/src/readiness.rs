@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gate_api::{Check, CheckStatus, CheckView, ReadyView};
+use gate_authority::is_stale;
 use gate_core::{Clock, Timestamp};
 use gate_money::RateTable;
 use gate_store::{Reads, Store, StoreError};
@@ -23,6 +24,7 @@ pub struct Readiness {
     stripe: Arc<StripeClient>,
     account: Arc<Account>,
     clock: Arc<dyn Clock>,
+    rates_max_age: Duration,
     rates_fault: Mutex<Option<String>>,
     since: Mutex<BTreeMap<Check, (CheckStatus, Timestamp)>>,
 }
@@ -36,6 +38,7 @@ impl Readiness {
         stripe: Arc<StripeClient>,
         account: Arc<Account>,
         clock: Arc<dyn Clock>,
+        rates_max_age: Duration,
     ) -> Self {
         Self {
             store,
@@ -43,6 +46,7 @@ impl Readiness {
             stripe,
             account,
             clock,
+            rates_max_age,
             rates_fault: Mutex::default(),
             since: Mutex::default(),
         }
@@ -122,7 +126,14 @@ impl Readiness {
     /// Without rates other currencies are denied, and dollars go on: never more than degraded.
     fn rates(&self, table: Option<&RateTable>) -> (CheckStatus, String) {
         let fault = self.rates_fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let stale = |table: &RateTable| is_stale(table, self.clock.now(), self.rates_max_age);
         match (table, fault) {
+            (Some(table), fault) if stale(table) => {
+                let fault = fault.map(|fault| format!("; {fault}")).unwrap_or_default();
+                let detail =
+                    format!("of {}, too old: only US dollars and pins count{fault}", table.date());
+                (CheckStatus::Degraded, detail)
+            }
             (Some(table), None) => (CheckStatus::Ok, format!("of {}", table.date())),
             (Some(table), Some(fault)) => {
                 (CheckStatus::Degraded, format!("of {}; {fault}", table.date()))

@@ -146,6 +146,11 @@ impl Ledger {
                     touched.insert(intent.clone());
                     self.reserve(now, intent, usd.micros(), windows, &mut booked);
                 }
+                Write::SetRoles { user, roles } => {
+                    if let Some(row) = self.users.get_mut(user.as_str()) {
+                        row.roles.clone_from(roles);
+                    }
+                }
                 Write::SurrenderKey(id) => self.surrender(id, &mut booked),
             }
         }

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 
 use futures_util::future::{Either, join, select};
-use gate_authority::{Actor, Admin, AdminError, IntentList, LocalAuthority};
+use gate_authority::{Actor, Admin, AdminError, IntentList, LocalAuthority, Whom};
 use gate_core::{
     ActionError, Actions as _, AgentKey, Answer, Ask, AuthorityError, IdempotencyKey, Intent,
     IntentFilter, Justification, Records as _, RefundId, State, Target, Tool, UserName, Wanted,
@@ -52,8 +52,8 @@ async fn acts(world: Arc<World>, op: Op, at: Arc<LocalAuthority>) {
         Act::Look { agent } => looks(&world, &at, *agent).await,
         Act::Review { pick, user, verdict } => reviews(&world, &at, *pick, user, *verdict).await,
         Act::ApplyPolicy(rules) => admin.apply_policy(&rules.text()).await.map(|_| ()),
-        Act::Stop { agent } => admin.stop(agent.map(name), None).await.map(|_| ()),
-        Act::Resume { agent } => admin.resume(agent.map(name)).await.map(|_| ()),
+        Act::Stop { agent } => admin.stop(whom(*agent), None).await.map(|_| ()),
+        Act::Resume { agent } => admin.resume(whom(*agent), None).await.map(|_| ()),
         Act::Rotate { agent, at_once } => {
             let rotated = admin.rotate_agent(name(*agent), *at_once).await;
             rotated.map(|(row, key)| world.new_key(&row, key))
@@ -90,9 +90,9 @@ async fn acts(world: Arc<World>, op: Op, at: Arc<LocalAuthority>) {
         Act::ApproveAndStop { pick, agent } => {
             let reviewed = reviews(&world, &at, *pick, "rita", Verdict::Approve).await;
             world.handle.sleep(pick % 400).await;
-            let _ = admin.stop(Some(name(*agent)), None).await;
+            let _ = admin.stop(Whom::Agent(name(*agent)), None).await;
             world.handle.sleep(1000 + pick % 50_000).await;
-            let _ = admin.resume(Some(name(*agent))).await;
+            let _ = admin.resume(Whom::Agent(name(*agent)), None).await;
             reviewed
         }
         Act::Resolve { pick } => resolves(&world, &at, *pick).await,
@@ -107,6 +107,10 @@ async fn acts(world: Arc<World>, op: Op, at: Arc<LocalAuthority>) {
         seen.law("I7", !broken, || format!("op:{}: something is broken: {error}", op.n));
         seen.no_secret(&format!("{error} {error:?}"));
     }
+}
+
+fn whom(agent: Option<usize>) -> Whom<'static> {
+    agent.map_or(Whom::Everybody, |agent| Whom::Agent(name(agent)))
 }
 
 const fn name(agent: usize) -> &'static str {
@@ -186,7 +190,7 @@ async fn reacts(world: &World, agent: usize, draw: &mut Draw) {
         let rules = if draw.permille(600) { rules.asking_a_person() } else { rules };
         let _ = admin.apply_policy(&rules.text()).await;
     } else if draw.permille(200) {
-        let _ = admin.stop(Some(name(agent)), None).await;
+        let _ = admin.stop(Whom::Agent(name(agent)), None).await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
-use gate_authority::{Actor, Admin};
+use gate_authority::{Actor, Admin, Whom};
 use gate_core::State;
 use gate_core::bugs::{self, Bug};
 use gate_store::{IntentQuery, Reads, Store as _, verify};
@@ -226,9 +226,10 @@ impl Course {
         let world = Arc::clone(&self.world);
         self.executor.handle().spawn(Node::DESK, async move {
             let admin = Admin::new(&world.desk, Actor::cli("sim", None));
-            for agent in [None, Some(crate::plan::AGENTS[0]), Some(crate::plan::AGENTS[1])] {
+            let agents = crate::plan::AGENTS.iter().map(|name| Whom::Agent(name));
+            for whom in agents.chain([Whom::Everybody]) {
                 // Who is not stopped cannot be resumed.
-                let _ = admin.resume(agent).await;
+                let _ = admin.resume(whom, None).await;
             }
         });
         self.wake();

@@ -35,7 +35,7 @@ pub use changes::Changes;
 pub use memory::MemStore;
 pub use port::{
     AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, Judge, KeyHash, KeyRow, PolicyRow, Prior,
-    Reads, Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError,
-    UserRow, Write, usable_until,
+    Reads, Refunded, Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, Store,
+    StoreError, UserRow, Write, usable_until,
 };
 pub use sqlite::SqliteStore;

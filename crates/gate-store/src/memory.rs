@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use gate_core::{AgentId, Approval, ApprovalId, Clock, Intent, IntentId, State, Timestamp};
+use gate_core::{
+    AgentId, Approval, ApprovalId, Clock, CustomerId, Intent, IntentId, State, Timestamp,
+};
 use gate_money::{MicroUsd, RateTable};
 use tokio::sync::watch;
 
 use crate::audit::{AuditField, AuditRange, AuditRow, EMPTIED, Head};
 use crate::changes::Changes;
 use crate::port::{
-    AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, Judge, KeyRow, PolicyRow, Reads,
-    Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write,
-    usable_until,
+    AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, IntentBy, IntentQuery, Judge, KeyRow,
+    PolicyRow, RECENT, Reads, Refunded, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow,
+    Store, StoreError, UserRow, Write, may_have_left, usable_until,
 };
 
 /// A [`Store`] in memory.
@@ -33,7 +35,7 @@ struct Data {
     agents: BTreeMap<AgentId, AgentRow>,
     intents: BTreeMap<IntentId, Kept>,
     approvals: BTreeMap<ApprovalId, (IntentId, Approval)>,
-    policy: Option<PolicyRow>,
+    policies: BTreeMap<u64, PolicyRow>,
     rates: Option<RateTable>,
     stops: BTreeMap<Scope, StopRow>,
     stripe_events: BTreeMap<String, Timestamp>,
@@ -148,11 +150,27 @@ impl Data {
             intents,
             event_noted_at: reads.event.as_ref().and_then(|id| self.stripe_events.get(id)).copied(),
             agents: if reads.agents { self.agents_by_name() } else { Vec::new() },
-            policy: self.policy.clone().filter(|_| reads.policy),
+            policy: self.policy().filter(|_| reads.policy).cloned(),
             stops: if reads.policy { self.stops.values().cloned().collect() } else { Vec::new() },
+            policies: match reads.policies {
+                true => self.policies.values().cloned().collect(),
+                false => Vec::new(),
+            },
             spent: match agent.as_ref().filter(|_| reads.policy) {
-                Some(agent) => self.open_windows(now, &Scope::Agent(agent.id.clone())),
+                Some(agent) => self.open_windows(now, &agent.id, reads.customer.as_ref()),
                 None => Vec::new(),
+            },
+            recent_refunds: match agent.as_ref().filter(|_| reads.policy) {
+                Some(agent) => {
+                    self.refunded(now.before(RECENT), |intent| intent.agent == agent.id).count
+                }
+                None => 0,
+            },
+            refunded: match &reads.customer {
+                Some(customer) => self.refunded(now.before(CUSTOMER_HISTORY), |intent| {
+                    intent.seen.as_ref().and_then(|seen| seen.customer.id()) == Some(customer)
+                }),
+                None => Refunded::default(),
             },
             rates: self.rates.clone().filter(|_| reads.rates),
             users: if reads.users { self.users.values().cloned().collect() } else { Vec::new() },
@@ -202,11 +220,35 @@ impl Data {
         }
     }
 
-    fn open_windows(&self, now: Timestamp, scope: &Scope) -> Vec<Spent> {
+    fn policy(&self) -> Option<&PolicyRow> {
+        self.policies.values().next_back()
+    }
+
+    /// What was submitted after `since`, and left or may have.
+    fn refunded(&self, since: Timestamp, of: impl Fn(&Intent) -> bool) -> Refunded {
+        let all = self.intents.values().map(|kept| &kept.intent);
+        let since = |intent: &&Intent| intent.submitted_at.is_some_and(|at| at > since);
+        let found = all.filter(since).filter(|intent| may_have_left(intent.state) && of(intent));
+        found.fold(Refunded::default(), |sum, intent| {
+            let usd = intent.worth.as_ref().map(|worth| worth.usd).unwrap_or_default();
+            Refunded {
+                count: sum.count.saturating_add(1),
+                usd: sum.usd.checked_add(usd).unwrap_or(sum.usd),
+            }
+        })
+    }
+
+    fn open_windows(&self, now: Timestamp, of: &AgentId, with: Option<&CustomerId>) -> Vec<Spent> {
+        let concerns = |scope: &Scope| match scope {
+            Scope::Agent(agent) => agent == of,
+            Scope::Customer { agent, customer } => agent == of && Some(customer) == with,
+            Scope::Organization => false,
+            Scope::Team(_) => true,
+        };
         self.spent
             .iter()
             .filter(|(window, _)| {
-                window.scope == *scope && window.starts_at <= now && now < window.ends_at
+                concerns(&window.scope) && window.starts_at <= now && now < window.ends_at
             })
             .map(|(window, usd)| Spent { window: window.clone(), usd: *usd })
             .collect()
@@ -230,7 +272,11 @@ impl Data {
 
     fn is_stopped(&self, intent: &Intent) -> bool {
         let agent = Scope::Agent(intent.agent.clone());
-        [Scope::Organization, agent].iter().any(|scope| self.stops.contains_key(scope))
+        let team = intent.team.clone().map(Scope::Team);
+        [Some(Scope::Organization), Some(agent), team]
+            .iter()
+            .flatten()
+            .any(|scope| self.stops.contains_key(scope))
     }
 
     fn due(&self, now: Timestamp, due: &Due, limit: usize) -> Vec<Intent> {
@@ -275,9 +321,10 @@ impl Data {
                 }) || self.approves_another(intent)
             }
             Write::InsertUser(user) => self.users.contains_key(user.name.as_str()),
+            Write::SetRoles { user, .. } => !self.users.contains_key(user.as_str()),
             Write::NoteEvent { id, .. } => self.stripe_events.contains_key(id),
             Write::InsertPolicy(policy) => {
-                let last = self.policy.as_ref().map_or(0, |policy| policy.version);
+                let last = self.policy().map_or(0, |policy| policy.version);
                 policy.version != last.saturating_add(1)
             }
             Write::PutAgent(agent) => self.agents.values().any(|row| {
@@ -327,7 +374,9 @@ impl Data {
                 let holds_key = self.intents.get(&intent.id).is_some_and(|kept| kept.holds_key);
                 self.keep(undo, *intent, holds_key);
             }
-            Write::InsertPolicy(policy) => self.put(undo, |data| &mut data.policy, Some(policy)),
+            Write::InsertPolicy(policy) => {
+                self.set(undo, |data| &mut data.policies, policy.version, Some(policy));
+            }
             Write::InsertUser(user) => {
                 self.set(undo, |data| &mut data.users, user.name.to_string(), Some(user));
             }
@@ -365,6 +414,12 @@ impl Data {
                 }
                 let reserved = (!windows.is_empty()).then_some((usd, windows));
                 self.set(undo, |data| &mut data.reserved, intent, reserved);
+            }
+            Write::SetRoles { user, roles } => {
+                if let Some(row) = self.users.get(user.as_str()).cloned() {
+                    let row = UserRow { roles, ..row };
+                    self.set(undo, |data| &mut data.users, user.to_string(), Some(row));
+                }
             }
             Write::SurrenderKey(id) => {
                 if let Some(kept) = self.intents.get(&id) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::{
-    AgentId, AgentName, Approval, ApprovalId, AttemptId, IdempotencyKey, Intent, IntentId, Source,
-    State, Target, Timestamp, UserName, Wanted,
+    AgentId, AgentName, Approval, ApprovalId, AttemptId, CustomerId, IdempotencyKey, Intent,
+    IntentId, Source, State, Target, TeamName, Timestamp, UserName, Wanted,
 };
 use gate_money::{MicroUsd, RateTable};
 
@@ -81,9 +81,14 @@ pub struct Reads {
     pub due: Option<(Due, u16)>,
     /// When the event with this id was noted.
     pub event: Option<String>,
-    /// The policy in force, every stop, and what the agent that is read (or whose intent is read)
-    /// spent in windows that are open now.
+    /// The policy in force, every stop, what counts in windows that are open now of the agent that
+    /// is read (or whose intent is read) and of all teams, and that agent's recent refunds.
     pub policy: bool,
+    /// The customer of the charge that is decided on: what counts in its open windows with the
+    /// agent that is read, and its refunds of the last 30 days, whoever asked for them.
+    pub customer: Option<CustomerId>,
+    /// Every version of the policy, oldest first.
+    pub policies: bool,
     /// The newest exchange rates.
     pub rates: bool,
     /// All people, by name.
@@ -200,8 +205,14 @@ pub struct Snapshot {
     pub policy: Option<PolicyRow>,
     /// Every stop in force.
     pub stops: Vec<StopRow>,
-    /// What the agent spent in windows that are open now.
+    /// What counts in windows that are open now: the agent's, the customer's with it, all teams'.
     pub spent: Vec<Spent>,
+    /// How many refunds of the agent were submitted within the last hour and left, or may have.
+    pub recent_refunds: u32,
+    /// What the customer was refunded within the last 30 days.
+    pub refunded: Refunded,
+    /// Every version of the policy.
+    pub policies: Vec<PolicyRow>,
     /// The newest exchange rates.
     pub rates: Option<RateTable>,
     /// All people.
@@ -210,6 +221,15 @@ pub struct Snapshot {
     pub audit: Vec<AuditRow>,
     /// What is counted and held.
     pub books: Books,
+}
+
+/// Refunds that left or may have left, whether or not their money came back later.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Refunded {
+    /// How many.
+    pub count: u32,
+    /// What they are worth together.
+    pub usd: MicroUsd,
 }
 
 /// What is counted and held, each list in a fixed order.
@@ -282,27 +302,45 @@ pub struct PolicyRow {
 pub enum Scope {
     /// One agent.
     Agent(AgentId),
+    /// What one agent refunds one customer; for windows only.
+    Customer {
+        /// The agent.
+        agent: AgentId,
+        /// The customer.
+        customer: CustomerId,
+    },
     /// Everybody.
     Organization,
+    /// A team of the policy.
+    Team(TeamName),
 }
 
 impl Scope {
-    /// As it is stored: `agent:agt_…` or `organization`.
+    /// As it is stored: `agent:agt_…`, `customer:agt_…:cus_…`, `organization` or `team:…`.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Agent(id) => format!("agent:{id}"),
+            Self::Customer { agent, customer } => format!("customer:{agent}:{customer}"),
             Self::Organization => "organization".to_owned(),
+            Self::Team(name) => format!("team:{name}"),
         }
     }
 
     /// The inverse of [`Scope::text`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        if text == "organization" {
-            return Some(Self::Organization);
+        match text.split_once(':') {
+            None => (text == "organization").then_some(Self::Organization),
+            Some(("agent", id)) => AgentId::parse(id).ok().map(Self::Agent),
+            Some(("customer", ids)) => {
+                let (agent, customer) = ids.split_once(':')?;
+                let (agent, customer) = (AgentId::parse(agent), CustomerId::parse(customer));
+                Some(Self::Customer { agent: agent.ok()?, customer: customer.ok()? })
+            }
+            Some(("team", name)) => TeamName::parse(name).ok().map(Self::Team),
+            Some(_) => None,
         }
-        AgentId::parse(text.strip_prefix("agent:")?).ok().map(Self::Agent)
     }
 }
 
@@ -325,7 +363,7 @@ pub struct StopRow {
 pub struct SpendWindow {
     /// Whose spend.
     pub scope: Scope,
-    /// `day`, and later `week` and `month`.
+    /// `day`, `week` or `month`.
     pub period: String,
     /// First instant.
     pub starts_at: Timestamp,
@@ -347,7 +385,8 @@ pub struct Spent {
 pub struct UserRow {
     /// The name.
     pub name: UserName,
-    /// `owner`, `policy-editor`, `auditor`, `viewer`; anything else is a reviewer's role.
+    /// `owner`, `policy-editor`, `auditor`, `viewer`; anything else is a reviewer's role. None:
+    /// they may do nothing any more.
     pub roles: Vec<String>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -400,6 +439,13 @@ pub enum Write {
         usd: MicroUsd,
         /// Where it counts.
         windows: Vec<SpendWindow>,
+    },
+    /// Gives a person other roles; a person that does not exist is a conflict.
+    SetRoles {
+        /// Who.
+        user: UserName,
+        /// What they are from now on.
+        roles: Vec<String>,
     },
     /// Lets an intent go on without its key, for another to take it over.
     SurrenderKey(IntentId),
@@ -481,6 +527,17 @@ impl Refused {
     }
 }
 
+/// How far back an agent's refunds are recent.
+pub(crate) const RECENT: Duration = Duration::from_secs(3600);
+/// How far back a customer's refunds are looked at.
+pub(crate) const CUSTOMER_HISTORY: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Whether the money of an intent in `state` left, or may have, whether or not it came back later.
+/// (Refused, or never executed: it did not.)
+pub(crate) const fn may_have_left(state: State) -> bool {
+    state.counts() || matches!(state, State::Reversed)
+}
+
 /// How long an approval that was given can be used, whatever it was to expire.
 pub(crate) const USABLE_AFTER_APPROVAL: Duration = Duration::from_secs(24 * 3600);
 
@@ -509,6 +566,7 @@ impl Write {
             Self::PutStop(_) => "a stop",
             Self::Release(_) => "the release of spend",
             Self::Reserve { .. } => "spend is reserved already, or for no intent",
+            Self::SetRoles { .. } => "there is no such user",
             Self::SurrenderKey(_) => "a key",
             Self::UpdateIntent { .. } => {
                 "the intent is in another state, or another's, or its approval is"

@@ -1,15 +1,17 @@
 //! Reads what a transaction asked for. Whoever calls has begun a transaction, so that all of it is
 //! of one state.
 
-use gate_core::{AgentId, AgentName, Intent, IntentId, Source, Target, Timestamp, Wanted};
+use gate_core::{
+    AgentId, AgentName, CustomerId, Intent, IntentId, Source, Target, Timestamp, Wanted,
+};
 use gate_money::{Currency, Decimal, RateTable};
 
 use crate::audit::{AuditEntry, AuditRange, AuditRow, Head};
 use crate::database::{Cells, Database, Value, params};
 use crate::port::{
-    AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, KeyHash, KeyRow, PolicyRow, Prior, Reads,
-    Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, StoreError,
-    USABLE_AFTER_APPROVAL, UserRow,
+    AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, IntentBy, IntentQuery, KeyHash, KeyRow,
+    PolicyRow, Prior, RECENT, Reads, Refunded, Refused, Reservation, Scope, Snapshot, SpendWindow,
+    Spent, StopRow, StoreError, USABLE_AFTER_APPROVAL, UserRow,
 };
 use crate::rows::{self, row, rows};
 
@@ -37,7 +39,16 @@ pub(crate) async fn snapshot(
             seen.refused = refused(connection, &agent.id, asked).await?;
         }
         if reads.policy {
-            seen.spent = open_windows(connection, now, &Scope::Agent(agent.id.clone())).await?;
+            let of = Scope::Agent(agent.id.clone());
+            seen.spent = open_windows(connection, now, &of).await?;
+            if let Some(customer) = &reads.customer {
+                let of = Scope::Customer { agent: agent.id.clone(), customer: customer.clone() };
+                seen.spent.extend(open_windows(connection, now, &of).await?);
+            }
+            seen.spent.extend(open_windows_of_teams(connection, now).await?);
+            // Sorted as the types are: a scope's text has another order than the scope.
+            seen.spent.sort_by(|a, b| a.window.cmp(&b.window));
+            seen.recent_refunds = recent_refunds(connection, now, &agent.id).await?;
         }
     }
     if let Some(query) = &reads.intents {
@@ -57,6 +68,13 @@ pub(crate) async fn snapshot(
     if reads.policy {
         seen.policy = policy(connection).await?;
         seen.stops = stops(connection).await?;
+    }
+    if let Some(customer) = &reads.customer {
+        seen.refunded = refunded(connection, now, customer).await?;
+    }
+    if reads.policies {
+        const SQL: &str = include_str!("sql/policies.sql");
+        seen.policies = rows(connection, SQL, "policies", params![], policy_row).await?;
     }
     if reads.rates {
         seen.rates = rates(connection).await?;
@@ -347,15 +365,16 @@ fn sources(text: &str) -> Option<Vec<Source>> {
 
 async fn policy(connection: &impl Database) -> Result<Option<PolicyRow>, StoreError> {
     const SQL: &str = include_str!("sql/policy.sql");
-    row(connection, SQL, "policies", params![], |cells| {
-        Ok(PolicyRow {
-            version: cells.count("version")?,
-            text: cells.owned("text")?,
-            author: cells.owned("author")?,
-            created_at: cells.time("created_at")?,
-        })
+    row(connection, SQL, "policies", params![], policy_row).await
+}
+
+fn policy_row(cells: &mut Cells<'_>) -> Result<PolicyRow, StoreError> {
+    Ok(PolicyRow {
+        version: cells.count("version")?,
+        text: cells.owned("text")?,
+        author: cells.owned("author")?,
+        created_at: cells.time("created_at")?,
     })
-    .await
 }
 
 async fn stops(connection: &impl Database) -> Result<Vec<StopRow>, StoreError> {
@@ -379,6 +398,41 @@ async fn open_windows(
     const SQL: &str = include_str!("sql/open_windows.sql");
     let params = params![scope.text(), now.millis()];
     rows(connection, SQL, "windows", params, spent).await
+}
+
+async fn open_windows_of_teams(
+    connection: &impl Database,
+    now: Timestamp,
+) -> Result<Vec<Spent>, StoreError> {
+    const SQL: &str = include_str!("sql/open_windows_of_teams.sql");
+    rows(connection, SQL, "windows", params![now.millis()], spent).await
+}
+
+async fn recent_refunds(
+    connection: &impl Database,
+    now: Timestamp,
+    agent: &AgentId,
+) -> Result<u32, StoreError> {
+    const SQL: &str = include_str!("sql/recent_refunds.sql");
+    let params = params![agent.as_str(), now.before(RECENT).millis()];
+    Ok(row(connection, SQL, "intents", params, refund_count).await?.unwrap_or_default())
+}
+
+async fn refunded(
+    connection: &impl Database,
+    now: Timestamp,
+    customer: &CustomerId,
+) -> Result<Refunded, StoreError> {
+    const SQL: &str = include_str!("sql/refunded.sql");
+    let params = params![customer.as_str(), now.before(CUSTOMER_HISTORY).millis()];
+    let found = row(connection, SQL, "intents", params, |cells| {
+        Ok(Refunded { count: refund_count(cells)?, usd: cells.dollars("usd_micros")? })
+    });
+    Ok(found.await?.unwrap_or_default())
+}
+
+fn refund_count(cells: &mut Cells<'_>) -> Result<u32, StoreError> {
+    Ok(u32::try_from(cells.count("refunds")?).unwrap_or(u32::MAX))
 }
 
 fn spent(cells: &mut Cells<'_>) -> Result<Spent, StoreError> {

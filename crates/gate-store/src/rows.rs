@@ -294,13 +294,16 @@ fn request(cells: &mut Cells<'_>) -> Result<Option<FixedRequest>, StoreError> {
 }
 
 fn denier(name: &str) -> Option<Denier> {
-    [Denier::Person, Denier::Policy].into_iter().find(|denier| denier_name(*denier) == name)
+    [Denier::Person, Denier::Policy, Denier::Reopened]
+        .into_iter()
+        .find(|denier| denier_name(*denier) == name)
 }
 
 const fn denier_name(denier: Denier) -> &'static str {
     match denier {
         Denier::Person => "person",
         Denier::Policy => "policy",
+        Denier::Reopened => "reopened",
     }
 }
 

@@ -136,6 +136,7 @@ CREATE TABLE windows (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX windows_by_end ON windows (scope, ends_at);
+CREATE INDEX windows_of_teams ON windows (ends_at) WHERE substr(scope, 1, 5) = 'team:';
 
 CREATE TABLE reservations (
     intent_id TEXT NOT NULL REFERENCES intents (id),

@@ -1,6 +1,6 @@
 //! Makes one write. Whoever calls holds a savepoint, and gives it up when a write fails.
 
-use gate_core::{Intent, IntentId, State, Timestamp};
+use gate_core::{Intent, IntentId, State, Timestamp, UserName};
 use gate_money::{MicroUsd, RateTable};
 
 use crate::audit::{AuditEntry, AuditField, AuditRange, EMPTIED, Head};
@@ -35,6 +35,7 @@ pub(crate) async fn make(
         Write::PutStop(stop) => to.put_stop(stop).await?,
         Write::Release(intent) => to.release(intent).await?,
         Write::Reserve { intent, usd, windows } => to.reserve(intent, *usd, windows).await?,
+        Write::SetRoles { user, roles } => to.set_roles(user, roles).await?,
         Write::SurrenderKey(intent) => to.surrender_key(intent).await?,
         Write::UpdateIntent { was, intent } => to.update_intent(*was, intent).await?,
     }
@@ -123,6 +124,11 @@ impl<D: Database> Target<'_, D> {
         let roles = json(&user.roles)?;
         let created_at = user.created_at.millis();
         self.run(SQL, params![user.name.as_str(), roles, created_at]).await.map(drop)
+    }
+
+    async fn set_roles(&self, user: &UserName, roles: &[String]) -> Result<(), StoreError> {
+        const SQL: &str = include_str!("sql/set_roles.sql");
+        self.must_change(SQL, params![json(&roles)?, user.as_str()]).await
     }
 
     async fn put_stop(&self, stop: &StopRow) -> Result<(), StoreError> {

@@ -133,7 +133,7 @@ fn what_each_state_adds_and_advises() {
     let approval_id = json!({"approvalId": "apr_1"});
     let until = "1970-01-02T00:00:00.000Z";
     #[rustfmt::skip]
-    let table: [(&str, State, Change, Value, &str); 21] = [
+    let table: [(&str, State, Change, Value, &str); 22] = [
         ("settled",      State::Settled,         |i| i.refund = Some(refund("succeeded")), none.clone(), "Do not ask again."),
         ("open",         State::Settled,         |i| i.refund = Some(refund("pending")),   none.clone(), "has not finished it"),
         ("pending",      State::PendingApproval, pending,   json!({"approvalId": "apr_1", "approver": "authority", "expiresAt": until}), "a person decides"),
@@ -144,6 +144,7 @@ fn what_each_state_adds_and_advises() {
         ("approved",     State::Approved,        approved,  json!({"approvalId": "apr_1", "expiresAt": until}), "Ask again with the same key and the same arguments"),
         ("executing",    State::Approved,        executes,  json!({"approvalId": "apr_1", "expiresAt": until}), "the gateway is about to make it"),
         ("by a person",  State::Denied,          by_person, approval_id.clone(), "Do not ask again, with this key or another."),
+        ("reopened",     State::Denied,          |i| { i.denied_by = Some(Denier::Reopened); i.approval = Some(approval(ApprovalState::Denied)); }, approval_id.clone(), "Ask with the same key and the same arguments"),
         ("by a cap",     State::Denied,          by_cap,    none.clone(), "Do not ask again before 1970-01-02T00:00:00.000Z;"),
         ("by a rule",    State::Denied,          by_rule,   none.clone(), "Do not ask again unchanged"),
         ("expired",      State::Expired,         pending,   approval_id.clone(), "in time"),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gate_core::{AgentId, AgentKey, AgentName, Source, State, Timestamp, UserName};
+use gate_policy::NewAgent;
 use gate_store::{AgentBy, AgentRow, IntentQuery, KeyRow, Reads, Write};
 
 use super::{Admin, AdminError, known_agent, known_user, no_agent, policy_text, policy_writes};
@@ -118,8 +119,9 @@ impl Admin<'_> {
                         known_user(world.seen, owner)?;
                     }
                     let text = policy_text(world.seen);
-                    let text = gate_policy::with_agent(text, &name, owner.as_ref(), starter)
-                        .map_err(AdminError::Conflict)?;
+                    let entry = NewAgent { team: None, owner: owner.clone(), starter };
+                    let text =
+                        gate_policy::with_agent(text, &name, &entry).map_err(AdminError::Policy)?;
                     writes.append(&mut policy_writes(text, by, world));
                 }
                 Ok(Plan { writes, reply: agent })

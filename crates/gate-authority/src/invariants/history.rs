@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gate_core::{Event, IntentId, State, Timestamp};
 use gate_policy::Policy;
-use gate_store::{Snapshot, verify};
+use gate_store::{PolicyRow, Snapshot, verify};
 
 use super::Finding;
 
@@ -33,6 +33,12 @@ pub(super) fn policy(seen: &Snapshot) -> Option<InForce> {
     let row = seen.policy.as_ref()?;
     let policy = Policy::parse(&row.text).ok()?;
     Some(InForce { policy, since: row.created_at })
+}
+
+/// Every version of the policy that means something today.
+pub(super) fn versions(seen: &Snapshot) -> BTreeMap<u64, Policy> {
+    let parsed = |row: &PolicyRow| Some((row.version, Policy::parse(&row.text).ok()?));
+    seen.policies.iter().filter_map(parsed).collect()
 }
 
 /// The states that each intent went through, as the audit chain tells.

@@ -1,10 +1,11 @@
 //! What an intent's own record must agree on: I2, I6 and I7.
 
-use gate_core::{Approval, ApprovalState, Approver, Denier, FixedRequest, Intent, State};
+use gate_core::{Approval, ApprovalState, Approver, Denier, FixedRequest, Intent, State, Vote};
 use gate_store::Snapshot;
 
 use super::Finding;
 use super::history::InForce;
+use crate::votes;
 
 const LOOK: &str = "compare it with the audit log and with the payment at Stripe, and restore the \
                     row from a backup";
@@ -94,30 +95,49 @@ fn approved(intent: &Intent, policy: Option<&InForce>, seen: &Snapshot) -> Optio
     if passed && approval.state != ApprovalState::Approved {
         return Some(format!("it is {state} and its approval is {}", approval.state.as_str()));
     }
+    let open = passed || intent.state == State::PendingApproval;
+    if open && !votes::is_what_was_seen(intent) {
+        return Some("what is recorded is not what its reviewers were asked".to_owned());
+    }
     if approval.state != ApprovalState::Approved {
         return None;
     }
-    voter_fault(approval, intent, policy, seen)
+    if approval.decided_by.is_none() || approval.decided_at.is_none() {
+        return Some("nobody is named who approved it, or no time".to_owned());
+    }
+    let faults = |vote| vote_fault(vote, approval, intent, policy, seen);
+    approval
+        .votes
+        .iter()
+        .find_map(faults)
+        .or_else(|| quorum_fault(approval, intent).filter(|_| open))
 }
 
-fn voter_fault(
+/// Whether each reason had the people that it takes, as they were when they voted. (Once it is
+/// denied, its reasons are others.)
+fn quorum_fault(approval: &Approval, intent: &Intent) -> Option<String> {
+    let asking = intent.reasons.iter().filter_map(|reason| reason.requires.as_ref());
+    let short = asking.map(|requires| requires.missing(&approval.votes)).find(|n| *n > 0)?;
+    Some(format!("it was approved, and {short} more had to approve it"))
+}
+
+fn vote_fault(
+    vote: &Vote,
     approval: &Approval,
     intent: &Intent,
     policy: Option<&InForce>,
     seen: &Snapshot,
 ) -> Option<String> {
-    let (Some(by), Some(at)) = (&approval.decided_by, approval.decided_at) else {
-        return Some("nobody is named who approved it, or no time".to_owned());
-    };
-    if at >= approval.expires_at {
+    let by = &vote.by;
+    if vote.at >= approval.expires_at {
         return Some(format!("{by} approved it after it had expired"));
     }
     if !seen.users.iter().any(|user| user.name == *by) {
         return Some(format!("{by}, who approved it, is no user"));
     }
-    let owner = policy.filter(|policy| policy.since <= at).and_then(|policy| {
-        policy.policy.agent(&intent.agent_name).and_then(|limits| limits.owner.as_ref())
-    });
+    let owner = policy
+        .filter(|policy| policy.since < vote.at)
+        .and_then(|policy| policy.policy.owner_of(&intent.agent_name));
     (owner == Some(by)).then(|| format!("{by} approved it and owns {}", intent.agent_name))
 }
 
@@ -165,7 +185,8 @@ fn contradictions(intent: &Intent) -> Vec<&'static str> {
             wrong(settled_at, "it is reversed and was never settled"),
         ],
         State::Denied => vec![wrong(
-            denied_by != Some(Denier::Person) || asked == Some(ApprovalState::Denied),
+            !matches!(denied_by, Some(Denier::Person | Denier::Reopened))
+                || asked == Some(ApprovalState::Denied),
             "it is denied by a person, and its approval is not",
         )],
         State::Expired => vec![wrong(

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use gate_core::{AgentName, Intent, IntentId};
+use gate_core::{AgentId, CustomerId, Intent, IntentId};
 use gate_money::MicroUsd;
-use gate_store::{Reservation, Scope, Snapshot, SpendWindow};
+use gate_policy::Policy;
+use gate_store::{AgentRow, Reservation, Scope, Snapshot, SpendWindow};
 
 use super::Finding;
-use super::history::{Histories, InForce};
+use super::history::{self, Histories, InForce};
+use crate::decide::spend_window;
 
 const STOP: &str = "stop the agent, and correct the spend in the store from the intents that count, \
                     or restore it from a backup";
@@ -20,6 +22,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let intents: BTreeMap<&IntentId, &Intent> =
         seen.intents.iter().map(|intent| (&intent.id, intent)).collect();
+    let versions = history::versions(seen);
     let mut found = Vec::new();
     let mut sums: BTreeMap<&SpendWindow, i128> = BTreeMap::new();
     let mut by_intent: BTreeMap<&IntentId, Vec<&Reservation>> = BTreeMap::new();
@@ -31,7 +34,7 @@ pub(super) fn findings(
     for (id, intent) in &intents {
         let own = by_intent.remove(*id).unwrap_or_default();
         let late = histories.found_late(id);
-        let what = intent_fault(intent, &own, late);
+        let what = intent_fault(intent, &own, late, &versions);
         found.extend(what.map(|what| Finding::fault("I4", Some(id), what, STOP)));
     }
     for id in by_intent.into_keys() {
@@ -64,7 +67,12 @@ pub(super) fn findings(
 
 /// What is wrong with an intent's reservations. (A refund that was found late was counted when it
 /// was found.)
-fn intent_fault(intent: &Intent, own: &[&Reservation], late: bool) -> Option<String> {
+fn intent_fault(
+    intent: &Intent,
+    own: &[&Reservation],
+    late: bool,
+    versions: &BTreeMap<u64, Policy>,
+) -> Option<String> {
     let state = intent.state.as_str();
     if !intent.state.counts() {
         return (!own.is_empty()).then(|| format!("it is {state}, and still counts"));
@@ -72,6 +80,12 @@ fn intent_fault(intent: &Intent, own: &[&Reservation], late: bool) -> Option<Str
     let Some(usd) = intent.worth.as_ref().map(|worth| worth.usd) else {
         return Some(format!("it is {state}, and has no worth in dollars"));
     };
+    let customer = customer(intent);
+    let decided = versions.get(&intent.policy_version).filter(|_| !late).zip(intent.submitted_at);
+    let windows = decided.map(|(policy, at)| {
+        let windows = gate_policy::windows(policy, &intent.agent_name, customer, at);
+        windows.iter().map(|(window, ..)| spend_window(&intent.agent, window)).collect::<Vec<_>>()
+    });
     if own.is_empty() {
         return Some(format!("it is {state}, and does not count"));
     }
@@ -79,33 +93,51 @@ fn intent_fault(intent: &Intent, own: &[&Reservation], late: bool) -> Option<Str
         return Some(format!("it counts {}, and is worth {usd}", wrong.usd));
     }
     let submitted_at = intent.submitted_at?;
-    let agent = Scope::Agent(intent.agent.clone());
     let elsewhere = |reservation: &&&Reservation| {
         let window = &reservation.window;
         let then = window.starts_at <= submitted_at && submitted_at < window.ends_at;
-        window.scope != agent || !(then || late)
+        !counts_for(intent, &window.scope) || !(then || late)
     };
-    let wrong = own.iter().find(elsewhere)?;
-    Some(format!("it counts in {}, where it was not submitted", name(&wrong.window)))
+    if let Some(wrong) = own.iter().find(elsewhere) {
+        return Some(format!("it counts in {}, where it was not submitted", name(&wrong.window)));
+    }
+    let missing =
+        windows?.into_iter().find(|window| own.iter().all(|one| one.window != *window))?;
+    Some(format!("it does not count in {}", name(&missing)))
+}
+
+/// Whose windows an intent may count in.
+fn counts_for(intent: &Intent, scope: &Scope) -> bool {
+    match scope {
+        Scope::Agent(agent) => *agent == intent.agent,
+        Scope::Customer { agent, customer: of } => {
+            *agent == intent.agent && Some(of) == customer(intent)
+        }
+        Scope::Organization => false,
+        Scope::Team(team) => Some(team) == intent.team.as_ref(),
+    }
+}
+
+fn customer(intent: &Intent) -> Option<&CustomerId> {
+    intent.seen.as_ref().and_then(|seen| seen.customer.id())
 }
 
 /// The cap of a window, where the policy in force was so before the window began.
 fn cap(window: &SpendWindow, policy: Option<&InForce>, seen: &Snapshot) -> Option<MicroUsd> {
-    let policy = policy.filter(|policy| policy.since <= window.starts_at)?;
-    let agent = agent_name(window, seen)?;
-    let windows = gate_policy::windows(&policy.policy, agent, window.starts_at);
-    let same = |found: &gate_policy::Window| {
-        found.period.as_str() == window.period
-            && (found.starts_at, found.ends_at) == (window.starts_at, window.ends_at)
+    let policy = &policy.filter(|policy| policy.since <= window.starts_at)?.policy;
+    let row = |id: &AgentId| seen.agents.iter().find(|row| row.id == *id);
+    let (agent, customer) = match &window.scope {
+        Scope::Agent(id) => (row(id)?, None),
+        Scope::Customer { agent, customer } => (row(agent)?, Some(customer)),
+        Scope::Organization => return None,
+        Scope::Team(team) => {
+            let member = |row: &&AgentRow| policy.team_of(&row.name) == Some(team);
+            (seen.agents.iter().find(member)?, None)
+        }
     };
+    let windows = gate_policy::windows(policy, &agent.name, customer, window.starts_at);
+    let same = |found: &gate_policy::Window| spend_window(&agent.id, found) == *window;
     windows.into_iter().find(|(found, ..)| same(found)).map(|(.., cap)| cap)
-}
-
-fn agent_name<'a>(window: &SpendWindow, seen: &'a Snapshot) -> Option<&'a AgentName> {
-    match &window.scope {
-        Scope::Agent(id) => seen.agents.iter().find(|row| row.id == *id).map(|row| &row.name),
-        Scope::Organization => None,
-    }
 }
 
 /// Whether a refund that was found late is why it is over.

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use gate_authority::{Actor, Admin, AdminError, AuditAnchor, EmptiedCount, Emptying, invariants};
+use gate_authority::{
+    Actor, Admin, AdminError, AuditAnchor, EmptiedCount, Emptying, Whom, invariants,
+};
 use gate_core::{ChargeId, RefundId};
 use gate_store::{AuditField, AuditRow, EMPTIED, Write};
 
@@ -93,7 +95,7 @@ fn empty(world: &World, what: &Emptying) -> EmptiedCount {
 fn a_person_is_emptied_from_the_log() {
     let world = all_states();
     let rita = Actor::cli("tester", Some(&user("rita")));
-    run(Admin::new(&world.authority, rita).stop(None, None)).unwrap();
+    run(Admin::new(&world.authority, rita).stop(Whom::Everybody, None)).unwrap();
     assert!(texts(&world.audit()).contains("cli:tester as user:rita"));
     let before = world.audit();
     let rita = Emptying::User(user("rita"));

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use gate_authority::Whom;
 use gate_core::{AttemptId, Authority, IntentId, State};
 
 use crate::world::{PLAIN, World, approval, ask, run, user};
@@ -64,14 +65,14 @@ fn what_a_stop_holds_stands_in_nobodys_way() {
     };
     let held: Vec<IntentId> = (0..MANY).map(|n| approved(&world.key, n)).collect();
     let free = approved(&world.other, MANY);
-    run(world.admin().stop(Some("bot"), None)).unwrap();
+    run(world.admin().stop(Whom::Agent("bot"), None)).unwrap();
 
     let step = world.reconcile();
     assert_eq!((step.driven.len(), step.more), (1, false));
     assert_eq!(world.state(&free), State::Settled);
     assert!(held.iter().all(|id| world.state(id) == State::Approved));
 
-    run(world.admin().resume(Some("bot"))).unwrap();
+    run(world.admin().resume(Whom::Agent("bot"), None)).unwrap();
     while run(world.reconciler().step()).unwrap().more {}
     assert!(held.iter().all(|id| world.state(id) == State::Settled));
 }

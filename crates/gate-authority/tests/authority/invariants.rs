@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gate_authority::{Finding, Level, invariants, invariants_at_stripe, invariants_of};
-use gate_core::{ApprovalState, Denier, Intent, RefundId, RefundStatus, State};
+use gate_core::{ApprovalState, Denier, Intent, RefundId, RefundStatus, State, Vote};
 use gate_money::MicroUsd;
 use gate_store::{IntentQuery, Reads, Scope, Snapshot};
 
@@ -48,6 +48,7 @@ fn everything(world: &World) -> Snapshot {
         agents: true,
         intents: Some(IntentQuery { limit: u32::MAX, ..IntentQuery::default() }),
         policy: true,
+        policies: true,
         users: true,
         audit: Some(gate_store::AuditRange::WHOLE),
         books: true,
@@ -69,6 +70,10 @@ fn told(found: &[Finding], intents: &[Intent]) -> String {
 
 fn of<'a>(seen: &'a mut Snapshot, key: &str) -> &'a mut Intent {
     seen.intents.iter_mut().find(|intent| intent.key.as_str() == key).unwrap()
+}
+
+fn vote(seen: &mut Snapshot) -> &mut Vote {
+    &mut of(seen, "approved").approval.as_mut().unwrap().votes[0]
 }
 
 /// Alters the request that is kept.
@@ -158,11 +163,17 @@ fn each_corruption_has_its_finding() {
             "I6 settled: it is settled and its approval is expired"),
         (|s| of(s, "approved").approval.as_mut().unwrap().decided_by = None,
             "I6 approved: nobody is named who approved it, or no time"),
-        (|s| of(s, "approved").approval.as_mut().unwrap().decided_by = Some(user("mona")),
+        (|s| vote(s).by = user("mona"),
             "I6 approved: mona approved it and owns bot"),
+        (|s| of(s, "approved").approval.as_mut().unwrap().votes.clear(),
+            "I6 approved: it was approved, and 1 more had to approve it"),
+        (|s| of(s, "approved").amount = gate_money::Amount::new(2201, gate_money::Currency::USD).unwrap(),
+            "I6 approved: what is recorded is not what its reviewers were asked"),
+        (|s| of(s, "pending").reasons[0].requires.as_mut().unwrap().people = 2,
+            "I6 pending: what is recorded is not what its reviewers were asked"),
         (|s| s.users.retain(|user| user.name.as_str() != "rita"),
             "I6 approved: rita, who approved it, is no user"),
-        (|s| { let approval = of(s, "approved").approval.as_mut().unwrap(); approval.expires_at = approval.decided_at.unwrap(); },
+        (|s| { let approval = of(s, "approved").approval.as_mut().unwrap(); approval.expires_at = approval.votes[0].at; },
             "I6 approved: rita approved it after it had expired"),
         // I7: what cannot stand together
         (|s| of(s, "settled").refund = None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gate_authority::{AdminError, KeyTerms};
+use gate_authority::{AdminError, KeyTerms, Whom};
 use gate_core::{AgentKey, AgentName, Authority, Records, Source, State, Work};
 use gate_store::{AgentBy, AgentRow, Reads, Write};
 
@@ -129,19 +129,22 @@ fn what_a_revoked_agent_asked_for_is_not_executed() {
 /// A stop acts on the next request, holds what waits or was approved, and ends nothing.
 #[test]
 fn a_stop_holds_and_a_resume_lets_go() {
-    for (scope, code) in [(Some("bot"), "agent_stopped"), (None, "organization_stopped")] {
+    for (whom, code) in
+        [(Whom::Agent("bot"), "agent_stopped"), (Whom::Everybody, "organization_stopped")]
+    {
+        let everybody = whom == Whom::Everybody;
         let world = World::new(ASKS_AND_GOES_ON);
         let pending = world.intent("pending ch_1 3000");
         let approved = world.intent("approved ch_2 3000");
         world.approve(&approved);
-        run(world.admin().stop(scope, Some("strange refunds"))).unwrap();
+        run(world.admin().stop(whom, Some("strange refunds"))).unwrap();
 
         assert_eq!(world.ask("new ch_3 100"), format!("denied {code}"));
         assert_eq!(
             run(world.authority.budget(&world.key)).unwrap().stopped.unwrap().as_str(),
             code
         );
-        let other = if scope.is_some() { "settled".to_owned() } else { format!("denied {code}") };
+        let other = if everybody { format!("denied {code}") } else { "settled".to_owned() };
         assert_eq!(world.ask_as(&world.other, "new ch_3 100"), other);
         // Neither the reconciler nor the agent executes; a person may still decide.
         world.reconcile();
@@ -152,13 +155,13 @@ fn a_stop_holds_and_a_resume_lets_go() {
         for intent in [&pending, &approved] {
             assert_eq!(world.state(&intent.id), State::Approved, "{code}");
         }
-        let sent = usize::from(scope.is_some());
+        let sent = usize::from(!everybody);
         assert_eq!(world.till.sent().len(), sent);
         // A new policy lifts no stop.
         world.policy(ASKS_AND_GOES_ON);
         assert_eq!(world.ask("newer ch_3 100"), format!("denied {code}"));
 
-        run(world.admin().resume(scope)).unwrap();
+        run(world.admin().resume(whom, None)).unwrap();
         world.reconcile();
         for intent in [&pending, &approved] {
             assert_eq!(
@@ -180,7 +183,7 @@ fn a_stop_is_seen_at_the_last_moment() {
     world.approve(&intent);
     let mut claims = run(world.authority.claim(Work::Approved, 1)).unwrap();
     let claim = claims.pop().unwrap();
-    run(world.admin().stop(Some("bot"), None)).unwrap();
+    run(world.admin().stop(Whom::Agent("bot"), None)).unwrap();
     let decided = run(world.authority.execute(&claim, &world.charge("ch_1"))).unwrap();
     assert_eq!((decided.intent.state, decided.lease), (State::Approved, None));
     assert_eq!(world.spent(), "0.00 USD");
@@ -198,10 +201,10 @@ fn a_stopped_agents_unknown_outcome_is_only_looked_for() {
         assert_eq!(world.till.sent().len(), 1);
         let id = world.intents()[0].id.clone();
         assert_eq!(world.state(&id), State::Submitted);
-        run(world.admin().stop(None, None)).unwrap();
+        run(world.admin().stop(Whom::Everybody, None)).unwrap();
         world.reconcile();
         assert_eq!((world.till.sent().len(), world.state(&id).as_str()), (1, state), "{step:?}");
-        run(world.admin().resume(None)).unwrap();
+        run(world.admin().resume(Whom::Everybody, None)).unwrap();
         world.reconcile();
         assert_eq!((world.till.made().len(), world.state(&id)), (1, State::Settled), "{step:?}");
     }
@@ -217,8 +220,12 @@ fn what_people_get_wrong_is_told() {
         ("a name taken", run(admin.create_agent(&name, None, false)).map(drop), "there is, or was"),
         ("no such agent", run(admin.rotate_agent("bob", false)).map(drop), "no agent bob"),
         ("no such agent", run(admin.revoke_agent("bob")).map(drop), "no agent bob"),
-        ("no such agent", run(admin.stop(Some("bob"), None)).map(drop), "no agent bob"),
-        ("an empty note", run(admin.stop(None, Some(" "))).map(drop), "a note is needed"),
+        ("no such agent", run(admin.stop(Whom::Agent("bob"), None)).map(drop), "no agent bob"),
+        (
+            "an empty note",
+            run(admin.stop(Whom::Everybody, Some(" "))).map(drop),
+            "a note is needed",
+        ),
         ("a user twice", run(admin.create_user(&user("rita"), &role("x"))).map(drop), "already"),
         ("no role", run(admin.create_user(&user("nina"), &[])).map(drop), "needs a role"),
         ("a bad role", run(admin.create_user(&user("nina"), &role("A B"))).map(drop), "not a role"),

@@ -16,6 +16,7 @@ mod approvals;
 mod asking_again;
 mod audit;
 mod backlog;
+mod budgets;
 mod caps;
 mod invariants;
 mod keys;
@@ -24,6 +25,7 @@ mod random_worlds;
 mod rates;
 mod records;
 mod till;
+mod votes;
 mod world;
 
 #[path = "../../examples/embed.rs"]

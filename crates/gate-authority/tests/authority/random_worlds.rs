@@ -2,24 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join};
-use gate_authority::invariants;
+use gate_authority::{Whom, invariants};
 use gate_core::{
-    ActionError, Actions, Clock, Event, Intent, IntentId, RefundStatus, State, Ticket, Timestamp,
+    ActionError, Actions, Clock, Event, Intent, IntentId, RefundStatus, State, TeamName, Ticket,
+    Timestamp,
 };
 use gate_money::MicroUsd;
 use gate_store::{IntentBy, Reads, Store};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
+use crate::budgets;
 use crate::outcomes::seen;
 use crate::till::Step;
 use crate::world::{HOUR, World, approval, ask, dollars, run, run_for, told, user};
 
 const CAP: &str = "150.00";
+/// Who reviews: two of them have to agree.
+const PEOPLE: [&str; 3] = ["rita", "remy", "rosa"];
 const MINUTE: Duration = Duration::from_secs(60);
 const STEPS: [Step; 9] = [
     Step::Made("succeeded"),
@@ -36,14 +40,16 @@ const STEPS: [Step; 9] = [
 /// Something that happens. Intents are picked among those that there are.
 #[derive(Clone, Debug)]
 enum Happens {
-    Ask { text: String, dies_after: Option<usize> },
+    Ask { other: bool, text: String, dies_after: Option<usize> },
     AskAtOnce { texts: Vec<String>, while_reconciling: bool },
     Script(Vec<Step>),
-    Approve(Index),
+    Approve(Index, &'static str),
     Deny(Index),
+    Reopen(Index),
+    Role(&'static str, bool),
     Cancel(Index),
-    Stop,
-    Resume,
+    Stop(bool),
+    Resume(bool),
     Pass(Duration),
     Reconcile,
     Sweep,
@@ -68,16 +74,18 @@ fn happens() -> impl Strategy<Value = Happens> {
     use Happens as H;
     let pass = [Duration::from_millis(1), MINUTE, HOUR, 12 * HOUR, 23 * HOUR, 25 * HOUR];
     prop_oneof![
-        8 => (text(), prop::option::weighted(0.3, 1..8_usize))
-            .prop_map(|(text, dies_after)| H::Ask { text, dies_after }),
+        8 => (prop::bool::weighted(0.3), text(), prop::option::weighted(0.3, 1..8_usize))
+            .prop_map(|(other, text, dies_after)| H::Ask { other, text, dies_after }),
         4 => (prop::collection::vec(text(), 2..5), any::<bool>())
             .prop_map(|(texts, while_reconciling)| H::AskAtOnce { texts, while_reconciling }),
         6 => steps().prop_map(H::Script),
-        4 => any::<Index>().prop_map(H::Approve),
+        6 => (any::<Index>(), select(PEOPLE.to_vec())).prop_map(|(at, who)| H::Approve(at, who)),
         1 => any::<Index>().prop_map(H::Deny),
+        1 => any::<Index>().prop_map(H::Reopen),
+        1 => (select(PEOPLE.to_vec()), any::<bool>()).prop_map(|(who, may)| H::Role(who, may)),
         1 => any::<Index>().prop_map(H::Cancel),
-        1 => Just(H::Stop),
-        2 => Just(H::Resume),
+        1 => any::<bool>().prop_map(H::Stop),
+        2 => any::<bool>().prop_map(H::Resume),
         4 => select(pass.to_vec()).prop_map(H::Pass),
         4 => Just(H::Reconcile),
         2 => Just(H::Sweep),
@@ -96,8 +104,9 @@ fn happen(world: &World, what: &Happens) {
         (!pending.is_empty()).then(|| (*index.get(&pending)).clone())
     };
     match what {
-        Happens::Ask { text, dies_after } => {
-            let asked = world.refunds.refund(&world.key, ask(text));
+        Happens::Ask { other, text, dies_after } => {
+            let key = if *other { &world.other } else { &world.key };
+            let asked = world.refunds.refund(key, ask(text));
             if let Some(answer) = run_for(asked, dies_after.unwrap_or(usize::MAX)) {
                 sound(&answer.map(|answer| told(&Ok(answer))));
             }
@@ -116,10 +125,19 @@ fn happen(world: &World, what: &Happens) {
             answers.into_iter().for_each(|answer| sound(&answer.map(|answer| told(&Ok(answer)))));
         }
         Happens::Script(steps) => world.till.script(steps),
-        Happens::Approve(index) => {
+        Happens::Approve(index, who) => {
             if let Some(intent) = waits(index) {
-                let _ = run(world.admin().approve(approval(&intent), &user("rita"), None));
+                let _ = run(world.admin().approve(approval(&intent), &user(who), None));
             }
+        }
+        Happens::Reopen(index) => {
+            if let Some(intent) = pick(index).filter(|intent| intent.approval.is_some()) {
+                let _ = run(world.admin().reopen(approval(&intent), &user("rita"), None));
+            }
+        }
+        Happens::Role(who, may) => {
+            let role = if *may { "support-leads" } else { "viewer" };
+            run(world.admin().set_roles(&user(who), &[role.to_owned()])).unwrap();
         }
         Happens::Deny(index) => {
             if let Some(intent) = waits(index) {
@@ -129,8 +147,8 @@ fn happen(world: &World, what: &Happens) {
         Happens::Cancel(index) => {
             let _ = pick(index).map(|intent| world.cancel(&intent.id));
         }
-        Happens::Stop => drop(run(world.admin().stop(None, None)).unwrap()),
-        Happens::Resume => drop(run(world.admin().resume(None)).unwrap()),
+        Happens::Stop(team) => drop(run(world.admin().stop(whom(*team), None)).unwrap()),
+        Happens::Resume(team) => drop(run(world.admin().resume(whom(*team), None)).unwrap()),
         Happens::Pass(span) => world.clock.advance(*span),
         Happens::Reconcile => {
             let reconciled = world.reconcile();
@@ -145,6 +163,11 @@ fn happen(world: &World, what: &Happens) {
             let _ = pick(index).map(|intent| webhook(world, &intent.id));
         }
     }
+}
+
+fn whom(team: bool) -> Whom<'static> {
+    static TEAM: LazyLock<TeamName> = LazyLock::new(|| TeamName::parse("support").unwrap());
+    if team { Whom::Team(&TEAM) } else { Whom::Everybody }
 }
 
 /// An answer may be no, but never that something is broken.
@@ -191,7 +214,7 @@ impl Observer {
     /// within the cap.
     fn spend(&mut self, world: &World, intents: &[Intent]) {
         let mut sums: BTreeMap<Day, i64> = BTreeMap::new();
-        for intent in intents {
+        for intent in intents.iter().filter(|intent| intent.agent_name.as_str() == "bot") {
             let (submitted_at, reserved) = self.known.entry(intent.id.clone()).or_default();
             if !intent.state.counts() {
                 *reserved = None;
@@ -281,7 +304,9 @@ fn submitted_first(store: &dyn Store, ticket: &Ticket) {
 /// Once faults stop, everything comes to an end that agrees with the processor, or to a person.
 fn settles_down(world: &World, observer: &mut Observer) {
     world.till.script(&[]);
-    run(world.admin().resume(None)).unwrap();
+    for team in [false, true] {
+        run(world.admin().resume(whom(team), None)).unwrap();
+    }
     for pass in [MINUTE, MINUTE, 25 * HOUR, 25 * HOUR] {
         world.reconcile();
         world.till.approve_held();
@@ -317,9 +342,16 @@ proptest! {
         on_approval in select(vec!["execute", "agent"]),
         story in prop::collection::vec(happens(), 20..80),
     ) {
-        let world = World::new(&format!(
-            "daily_cap = \"{CAP}\"\napproval_threshold = \"50.00\"\non_approval = \"{on_approval}\""
-        ));
+        // The other caps are held by the invariants, which are judged after every change.
+        let bot = format!(
+            "daily_cap = \"{CAP}\"\nweekly_cap = \"220.00\"\nmonthly_cap = \"300.00\"\n\
+             per_customer_daily_cap = \"120.00\"\napproval_threshold = \"50.00\"\n\
+             approvals_required = 2\non_approval = \"{on_approval}\""
+        );
+        let world = budgets::world(&bot, "daily_budget = \"170.00\"\nmonthly_budget = \"400.00\"");
+        for name in PEOPLE {
+            let _ = run(world.admin().create_user(&user(name), &["support-leads".to_owned()]));
+        }
         let store = Arc::clone(&world.store);
         world.till.watch(move |ticket| submitted_first(store.as_ref(), ticket));
         let mut observer = Observer::default();

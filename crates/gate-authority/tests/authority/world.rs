@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::task::noop_waker;
 use gate_authority::{
-    Actor, Admin, AuthorityConfig, FeedError, IntentList, LocalAuthority, RatesFeed, Sweeper,
+    Actor, Admin, AuthorityConfig, FeedError, IntentList, LocalAuthority, RatesFeed, Sweeper, Whom,
 };
 use gate_core::{
     ActionError, Actions, AgentKey, AgentName, Answer, ApprovalId, Ask, AttemptId, Authority,
@@ -192,6 +192,11 @@ impl World {
         run(self.admin().apply_policy(&text)).unwrap();
     }
 
+    /// Puts a whole policy in force.
+    pub(crate) fn apply(&self, text: &str) {
+        run(self.admin().apply_policy(text)).unwrap_or_else(|error| panic!("{error}"));
+    }
+
     pub(crate) fn admin(&self) -> Admin<'_> {
         Admin::new(&self.authority, person())
     }
@@ -265,9 +270,9 @@ impl World {
 
     /// Asks while everything is stopped.
     pub(crate) fn stop_and_ask(&self, text: &str) -> Intent {
-        run(self.admin().stop(None, None)).unwrap();
+        run(self.admin().stop(Whom::Everybody, None)).unwrap();
         let intent = self.intent(text);
-        run(self.admin().resume(None)).unwrap();
+        run(self.admin().resume(Whom::Everybody, None)).unwrap();
         intent
     }
 

@@ -2,6 +2,8 @@
 //! asked for. Money is in millionths of a dollar, time in milliseconds, zones are fixed offsets.
 
 use gate_core::State;
+use jiff::ToSpan as _;
+use jiff::civil::Date;
 
 const DAY: i64 = 24 * 3_600_000;
 
@@ -11,8 +13,29 @@ pub(crate) struct Limits {
     pub(crate) fraudulent: bool,
     pub(crate) max_per_payment: Option<i64>,
     pub(crate) daily_cap: Option<i64>,
+    pub(crate) weekly_cap: Option<i64>,
+    pub(crate) monthly_cap: Option<i64>,
+    pub(crate) customer_cap: Option<i64>,
+    pub(crate) per_hour: Option<usize>,
     pub(crate) threshold: Option<i64>,
+    /// How many people a request takes that is put before people.
+    pub(crate) people: usize,
 }
+
+/// The one team's budgets of a day and of a month. Whoever has an entry is in the team, if there is
+/// one.
+pub(crate) type Team = Option<(Option<i64>, Option<i64>)>;
+
+/// Whose spend is counted.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Whose {
+    Agent(usize),
+    Customer(usize, u8),
+    Team,
+}
+
+/// First millisecond, and the first one after it.
+pub(crate) type Span = (i64, i64);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
@@ -20,6 +43,7 @@ pub(crate) struct Policy {
     pub(crate) timeout: i64,
     /// By agent, as they were made.
     pub(crate) limits: Vec<Option<Limits>>,
+    pub(crate) team: Team,
 }
 
 #[derive(Clone, Debug)]
@@ -39,13 +63,18 @@ pub(crate) struct Intent {
     pub(crate) usd: Option<i64>,
     pub(crate) state: State,
     pub(crate) by_person: bool,
+    pub(crate) reopened: bool,
     /// Code, and what was left of the limit.
     pub(crate) reasons: Vec<(&'static str, Option<i64>)>,
     pub(crate) holds_key: bool,
     /// When the approval expires, and when it was given.
     pub(crate) approval: Option<(i64, Option<i64>)>,
-    /// First and last millisecond of the day that it counts in, if it counts.
-    pub(crate) counts_in: Option<(i64, i64)>,
+    /// Who said yes to it, and how many have to.
+    pub(crate) votes: Vec<usize>,
+    pub(crate) people: usize,
+    /// Where it counts, if it counts.
+    pub(crate) counts_in: Vec<(Whose, Span)>,
+    pub(crate) submitted_at: Option<i64>,
     pub(crate) updated_at: i64,
     pub(crate) settled_at: Option<i64>,
 }
@@ -55,6 +84,9 @@ pub(crate) struct Model {
     pub(crate) now: i64,
     pub(crate) policy: Policy,
     pub(crate) stopped: bool,
+    pub(crate) team_stopped: bool,
+    /// By charge: its customer, if it has one.
+    pub(crate) customers: Vec<Option<u8>>,
     /// By agent: whether it is stopped.
     pub(crate) stops: Vec<bool>,
     pub(crate) intents: Vec<Intent>,
@@ -64,23 +96,74 @@ pub(crate) struct Model {
 pub(crate) type Answer = Result<(usize, bool), String>;
 
 impl Model {
-    /// What an agent counts in a day.
-    pub(crate) fn spent(&self, agent: usize, day: (i64, i64)) -> i64 {
-        let own = self.intents.iter().filter(|i| i.ask.agent == agent && i.counts_in == Some(day));
+    /// What is counted for somebody in a span.
+    pub(crate) fn spent(&self, whose: Whose, span: Span) -> i64 {
+        let own = self.intents.iter().filter(|i| i.counts_in.contains(&(whose, span)));
         own.filter_map(|intent| intent.usd).sum()
     }
 
-    fn today(&self) -> (i64, i64) {
-        let start = (self.now + self.policy.zone).div_euclid(DAY) * DAY - self.policy.zone;
-        (start, start + DAY)
+    /// The day, the week from Monday on, and the month of now.
+    fn spans(&self) -> [Span; 3] {
+        let day = |date: Date| {
+            let days = date.since(date_of(0)).unwrap().get_days();
+            i64::from(days) * DAY - self.policy.zone
+        };
+        let today = date_of((self.now + self.policy.zone).div_euclid(DAY));
+        let monday = today - i64::from(today.weekday().to_monday_zero_offset()).days();
+        let first = today.first_of_month();
+        [(today, 1.day()), (monday, 7.days()), (first, 1.month())]
+            .map(|(from, span)| (day(from), day(from + span)))
     }
 
-    /// Every reason not to pay at once, the hardest first.
-    fn reasons(&self, intent: &Intent, approved: bool) -> Vec<(&'static str, Option<i64>)> {
+    /// Where a refund of an agent and a customer counts now: with the code and the limit.
+    fn windows(&self, agent: usize, charge: usize) -> Vec<(Whose, Span, &'static str, i64)> {
+        let [day, week, month] = self.spans();
+        let Some(limits) = self.policy.limits.get(agent).cloned().flatten() else {
+            return vec![(Whose::Agent(agent), day, "daily_cap", 0)];
+        };
+        let (team_day, team_month) = self.policy.team.unwrap_or_default();
+        let own = [limits.daily_cap, limits.weekly_cap, limits.monthly_cap, team_day, team_month];
+        if own.iter().all(Option::is_none) {
+            return vec![(Whose::Agent(agent), day, "daily_cap", 0)];
+        }
+        let customer = self.customers[charge].map(|n| Whose::Customer(agent, n));
+        let agent = Some(Whose::Agent(agent));
+        let team = Some(Whose::Team);
+        [
+            (agent, day, "daily_cap", limits.daily_cap),
+            (agent, week, "weekly_cap", limits.weekly_cap),
+            (agent, month, "monthly_cap", limits.monthly_cap),
+            (customer, day, "customer_cap", limits.customer_cap),
+            (team, day, "team_budget", team_day),
+            (team, month, "team_budget", team_month),
+        ]
+        .into_iter()
+        .filter_map(|(whose, span, code, limit)| Some((whose?, span, code, limit?)))
+        .collect()
+    }
+
+    /// How many refunds of an agent left within the hour, or may have.
+    fn recent(&self, agent: usize) -> usize {
+        let left = |intent: &&Intent| {
+            let states = [State::Submitted, State::AwaitingStripe, State::Settled, State::Reversed];
+            intent.ask.agent == agent
+                && states.contains(&intent.state)
+                && intent.submitted_at.is_some_and(|at| at > self.now - DAY / 24)
+        };
+        self.intents.iter().filter(left).count()
+    }
+
+    fn in_stopped_team(&self, agent: usize) -> bool {
+        let member = self.policy.team.is_some()
+            && self.policy.limits.get(agent).is_some_and(Option::is_some);
+        self.team_stopped && member
+    }
+
+    /// Every reason not to pay at once, the hardest first; `votes` of those who said yes.
+    fn reasons(&self, intent: &Intent, votes: Option<usize>) -> Vec<(&'static str, Option<i64>)> {
         let agent = intent.ask.agent;
         let fraudulent = intent.ask.reason == Some("fraudulent");
         let limits = self.policy.limits.get(agent).cloned().flatten();
-        let spent = self.spent(agent, self.today());
         let mut reasons = Vec::new();
         let mut add = |holds: bool, code, left| {
             if holds {
@@ -88,6 +171,7 @@ impl Model {
             }
         };
         add(self.stopped, "organization_stopped", None);
+        add(self.in_stopped_team(agent), "team_stopped", None);
         add(self.stops[agent], "agent_stopped", None);
         let method = limits.as_ref().is_some_and(|limits| limits.fraudulent || !fraudulent);
         add(!method, "method_not_allowed", None);
@@ -95,28 +179,47 @@ impl Model {
         if let Some(limits) = limits {
             let over = |limit: Option<i64>| limit.zip(intent.usd).is_some_and(|(l, usd)| usd > l);
             add(over(limits.max_per_payment), "max_per_payment", None);
-            let left = limits.daily_cap.map_or(0, |cap| cap.saturating_sub(spent).max(0));
-            let unbounded = limits.daily_cap.is_none();
-            let past =
-                intent.usd.is_some_and(|usd| limits.daily_cap.is_some_and(|c| spent + usd > c));
-            add(unbounded || past, "daily_cap", Some(left));
+            let often = limits.per_hour.is_some_and(|most| self.recent(agent) >= most);
+            add(often, "rate_count", None);
+            for (whose, span, code, limit) in self.windows(agent, intent.ask.charge) {
+                let left = (limit - self.spent(whose, span)).max(0);
+                let past = intent.usd.is_some_and(|usd| self.spent(whose, span) + usd > limit);
+                add(past || self.is_unbounded(&limits), code, Some(left));
+            }
+            let asks = votes.is_none_or(|votes| votes < limits.people);
             let large = limits.threshold.zip(intent.usd).is_some_and(|(l, usd)| usd >= l);
-            add(large && !approved, "approval_threshold", None);
+            add(large && asks, "approval_threshold", None);
+            let unknown =
+                limits.customer_cap.is_some() && self.customers[intent.ask.charge].is_none();
+            add(unknown && asks, "customer_unknown", None);
         }
         reasons
+    }
+
+    fn is_unbounded(&self, limits: &Limits) -> bool {
+        let (day, month) = self.policy.team.unwrap_or_default();
+        let caps = [limits.daily_cap, limits.weekly_cap, limits.monthly_cap, day, month];
+        caps.iter().all(Option::is_none)
     }
 
     /// Decides what stands at `at`: pays it, holds it or denies it.
     fn decide(&mut self, at: usize, approved: bool) {
         let mut intent = self.intents[at].clone();
-        let mut reasons = self.reasons(&intent, approved);
+        let votes = approved.then_some(intent.votes.len());
+        let mut reasons = self.reasons(&intent, votes);
+        let asks = |code: &str| matches!(code, "approval_threshold" | "customer_unknown");
         intent.updated_at = self.now;
         if reasons.is_empty() {
             intent.state = State::Submitted;
-            intent.counts_in = Some(self.today());
-        } else if reasons.iter().all(|(code, _)| *code == "approval_threshold") {
+            intent.submitted_at = Some(self.now);
+            let windows = self.windows(intent.ask.agent, intent.ask.charge);
+            intent.counts_in = windows.into_iter().map(|(whose, span, ..)| (whose, span)).collect();
+        } else if !approved && reasons.iter().all(|(code, _)| asks(code)) {
             intent.state = State::PendingApproval;
             intent.approval = Some((self.now + self.policy.timeout, None));
+            intent.votes = Vec::new();
+            let limits = self.policy.limits[intent.ask.agent].as_ref();
+            intent.people = limits.map_or(1, |limits| limits.people);
             intent.reasons = reasons;
         } else {
             intent.state = State::Denied;
@@ -191,8 +294,10 @@ impl Model {
             return Ok((at, true));
         }
         if let Some(at) = prior.filter(|at| self.intents[*at].state == State::NotExecuted) {
-            self.intents[at].reasons.clear();
             let approved = self.usable(at);
+            if !approved {
+                self.intents[at].reasons.clear();
+            }
             self.decide(at, approved);
             return Ok((at, false));
         }
@@ -205,10 +310,14 @@ impl Model {
             usd,
             state: State::Asked,
             by_person: false,
+            reopened: false,
             reasons: Vec::new(),
             holds_key: true,
             approval: None,
-            counts_in: None,
+            votes: Vec::new(),
+            people: 0,
+            counts_in: Vec::new(),
+            submitted_at: None,
             updated_at: self.now,
             settled_at: None,
         });
@@ -219,7 +328,8 @@ impl Model {
 
     /// Uses an approval, if there is one to be used and nothing is stopped.
     pub(crate) fn execute(&mut self, at: usize) {
-        let held = self.stopped || self.stops[self.intents[at].ask.agent];
+        let agent = self.intents[at].ask.agent;
+        let held = self.stopped || self.stops[agent] || self.in_stopped_team(agent);
         if self.intents[at].state != State::Approved {
         } else if !held && self.usable(at) {
             self.decide(at, true);
@@ -228,19 +338,37 @@ impl Model {
         }
     }
 
-    pub(crate) fn vote(&mut self, at: usize, yes: bool) -> Result<(), String> {
-        let pending = self.intents[at].state == State::PendingApproval;
-        match self.intents[at].approval {
-            Some((until, _)) if pending && until > self.now && yes => {
-                self.intents[at].approval = Some((until, Some(self.now)));
-                self.intents[at].state = State::Approved;
-            }
-            Some((until, _)) if pending && until > self.now => {
-                self.end(at, State::Denied, "approval_denied");
-                self.intents[at].by_person = true;
-            }
-            _ => return Err("nothing to decide".to_owned()),
+    /// Somebody's yes, the last that it takes or one of several; or a no, which ends it.
+    pub(crate) fn vote(&mut self, at: usize, who: usize, yes: bool) -> Result<(), String> {
+        let now = self.now;
+        let intent = &mut self.intents[at];
+        let open = intent.approval.is_some_and(|(until, _)| until > now)
+            && intent.state == State::PendingApproval
+            && !(yes && intent.votes.contains(&who));
+        if !open {
+            return Err("nothing to decide".to_owned());
         }
+        if !yes {
+            self.end(at, State::Denied, "approval_denied");
+            self.intents[at].by_person = true;
+            return Ok(());
+        }
+        intent.votes.push(who);
+        intent.updated_at = now;
+        if intent.votes.len() >= intent.people {
+            intent.approval = intent.approval.map(|(until, _)| (until, Some(now)));
+            intent.state = State::Approved;
+        }
+        Ok(())
+    }
+
+    /// A person's no does not answer for the same refund any more.
+    pub(crate) fn reopen(&mut self, at: usize) -> Result<(), String> {
+        let intent = &mut self.intents[at];
+        if !intent.by_person {
+            return if intent.reopened { Ok(()) } else { Err("nothing to reopen".to_owned()) };
+        }
+        (intent.by_person, intent.reopened, intent.updated_at) = (false, true, self.now);
         Ok(())
     }
 
@@ -309,13 +437,24 @@ impl Model {
 
     /// Enters a state: what may be out counts where it counted, or from today on.
     fn enter(&mut self, at: usize, to: State) {
-        let (now, today) = (self.now, self.today());
+        let now = self.now;
+        let (agent, charge) = (self.intents[at].ask.agent, self.intents[at].ask.charge);
+        let windows = self.windows(agent, charge);
         let intent = &mut self.intents[at];
         (intent.state, intent.updated_at) = (to, now);
         if to == State::Settled {
             intent.settled_at.get_or_insert(now);
         }
         let out = matches!(to, State::Submitted | State::AwaitingStripe | State::Settled);
-        intent.counts_in = out.then(|| intent.counts_in.unwrap_or(today));
+        if !out {
+            intent.counts_in = Vec::new();
+        } else if intent.counts_in.is_empty() {
+            intent.counts_in = windows.into_iter().map(|(whose, span, ..)| (whose, span)).collect();
+        }
     }
+}
+
+/// The date that is so many days after the first of January 1970.
+fn date_of(days: i64) -> Date {
+    Date::constant(1970, 1, 1) + days.days()
 }

@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gate_authority::{
-    Actor, Admin, AuthorityConfig, IntentList, LocalAuthority, Sweeper, invariants,
+    Actor, Admin, AuthorityConfig, IntentList, LocalAuthority, Sweeper, Whom, invariants,
 };
 use gate_core::{
     Again, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Channel, Charge,
-    ChargeId, Clock, FailureCode, Hold, IdempotencyKey, Intent, Outcome, PaymentIntentId, Records,
-    Refund, RefundId, RefundReason, RefundStatus, Refusal, State, Target, Tool, UserName, Wanted,
-    Work,
+    ChargeId, Clock, CustomerFact, CustomerId, FailureCode, Hold, IdempotencyKey, Intent, Outcome,
+    PaymentIntentId, Records, Refund, RefundId, RefundReason, RefundStatus, Refusal, State, Target,
+    TeamName, Tool, UserName, Wanted, Work,
 };
 use gate_money::{Amount, Currency, Decimal, Rate};
 use gate_store::{MemStore, Reads, Scope, Store};
 
-use crate::model::{self, Limits, Model};
+use crate::model::{self, Limits, Model, Span, Team, Whose};
 use crate::props::{Dice, NoFeed, Random, Still, run};
 
 const HOUR: i64 = 3_600_000;
@@ -34,6 +34,10 @@ const CHARGES: [(i64, &str, Option<i64>); 5] = [
     (7_777, "jpy", Some(67_125)),
     (5_000, "gbp", None),
 ];
+/// Each charge's customer, if it has one.
+const CUSTOMERS: [Option<u8>; 5] = [Some(1), Some(1), Some(2), None, Some(2)];
+/// Who reviews.
+const PEOPLE: [&str; 3] = ["rita", "remy", "rosa"];
 const ZONES: [(&str, i64); 4] = [
     ("UTC", 0),
     ("Asia/Kolkata", 5 * HOUR + HOUR / 2),
@@ -63,17 +67,20 @@ enum Command {
     },
     Vote {
         at: usize,
+        who: usize,
         yes: bool,
     },
+    Reopen(usize),
     Cancel(usize),
     Sweep,
     Policy {
         zone: usize,
         timeout: i64,
         limits: [Option<Limits>; AGENTS],
+        team: Team,
     },
     Stop {
-        slot: Option<usize>,
+        whom: Held,
         on: bool,
     },
     Revoke(usize),
@@ -86,6 +93,14 @@ enum Command {
         span: i64,
         about: Option<usize>,
     },
+}
+
+/// Who is stopped.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Everybody,
+    Slot(usize),
+    Team,
 }
 
 /// An agent that lives: its place among all that were made, and its keys with their ends.
@@ -103,7 +118,7 @@ struct Both {
     names: Vec<AgentName>,
     ids: Vec<gate_core::AgentId>,
     living: Vec<Living>,
-    policy: (usize, i64, [Option<Limits>; AGENTS]),
+    policy: (usize, i64, [Option<Limits>; AGENTS], Team),
     attempts: AtomicU64,
     /// The intent at whose edge time stands.
     about: Option<usize>,
@@ -157,9 +172,10 @@ impl Both {
                 ..AuthorityConfig::default()
             },
         ));
-        let limits = Limits { daily_cap: Some(200_000_000), ..Limits::default() };
+        let limits = Limits { daily_cap: Some(200_000_000), people: 1, ..Limits::default() };
+        let customers = CUSTOMERS.to_vec();
         let mut both = Self {
-            model: Model { now, ..Model::default() },
+            model: Model { now, customers, ..Model::default() },
             sweeper: Sweeper::new(Arc::clone(&authority), Arc::new(NoFeed)),
             clock,
             store,
@@ -167,11 +183,13 @@ impl Both {
             names: Vec::new(),
             ids: Vec::new(),
             living: Vec::new(),
-            policy: (0, HOUR, [Some(limits.clone()), Some(limits)]),
+            policy: (0, HOUR, [Some(limits.clone()), Some(limits)], None),
             attempts: AtomicU64::new(0),
             about: None,
         };
-        run(both.admin().create_user(&rita(), &["reviewers".to_owned()])).unwrap();
+        for name in PEOPLE {
+            run(both.admin().create_user(&person(name), &["reviewers".to_owned()])).unwrap();
+        }
         both.living = (0..AGENTS).map(|_| both.create()).collect();
         both.apply();
         both
@@ -193,18 +211,26 @@ impl Both {
 
     /// Applies the policy to the agents that live.
     fn apply(&mut self) {
-        let (zone, timeout, limits) = &self.policy;
+        let (zone, timeout, limits, team) = &self.policy;
         let (name, offset) = ZONES[*zone];
         let mut text = format!(
             "[organization]\ntimezone = \"{name}\"\napproval_timeout = \"{}m\"\n",
             timeout / 60_000
         );
-        self.model.policy =
-            model::Policy { zone: offset, timeout: *timeout, limits: vec![None; self.names.len()] };
+        self.model.policy = model::Policy {
+            zone: offset,
+            timeout: *timeout,
+            limits: vec![None; self.names.len()],
+            team: *team,
+        };
+        if let Some((day, month)) = team {
+            text.push_str("[teams.crew]\n");
+            amounts(&mut text, &[("daily_budget", *day), ("monthly_budget", *month)]);
+        }
         for (living, limits) in self.living.iter().zip(limits) {
             self.model.policy.limits[living.agent] = limits.clone();
             if let Some(limits) = limits {
-                text.push_str(&entry(&self.names[living.agent], limits));
+                text.push_str(&entry(&self.names[living.agent], limits, team.is_some()));
             }
         }
         run(self.admin().apply_policy(&text)).unwrap();
@@ -248,18 +274,27 @@ impl Both {
             68..76 => {
                 pick(dice, &sent[..early]).map(|at| Command::Seen { at, back: dice.throw(3) == 0 })
             }
-            76..82 => pick(dice, &[State::PendingApproval])
-                .map(|at| Command::Vote { at, yes: dice.throw(3) > 0 }),
+            76..82 => pick(dice, &[State::PendingApproval]).map(|at| vote(at, 6, dice)),
             82..84 => pick(dice, &State::STORED).map(Command::Cancel),
-            84..86 => Some(Command::Sweep),
+            84 => pick(dice, &[State::Denied]).map(Command::Reopen),
+            85 => Some(Command::Sweep),
             86..89 => Some(Command::Policy {
                 zone: dice.throw(ZONES.len() as u64) as usize,
                 timeout: dice.of(&[60_000, HOUR, 30 * HOUR]),
                 limits: [limits(dice), limits(dice)],
+                team: (dice.throw(2) == 0).then(|| {
+                    (dollars(dice, &[0, 60, 150, 400]), dollars(dice, &[0, 0, 200, 1_000]))
+                }),
             }),
             89..92 => {
-                let slot = (dice.throw(2) == 0).then_some(slot);
-                Some(Command::Stop { slot, on: dice.throw(3) == 0 })
+                let (_, _, limits, team) = &self.policy;
+                let has_team = team.is_some() && limits.iter().any(Option::is_some);
+                let whom = match dice.throw(4) {
+                    0 | 1 => Held::Slot(slot),
+                    2 if has_team => Held::Team,
+                    _ => Held::Everybody,
+                };
+                Some(Command::Stop { whom, on: dice.throw(3) == 0 })
             }
             92 if dice.throw(4) == 0 => Some(Command::Revoke(slot)),
             92 => Some(Command::Rotate { slot, at_once: dice.throw(3) == 0 }),
@@ -326,9 +361,7 @@ impl Both {
     /// What an intent's edge is about.
     fn at_edge(&self, at: usize, dice: &mut Dice) -> Option<Command> {
         match self.model.intents[at].state {
-            State::PendingApproval if dice.throw(2) == 0 => {
-                Some(Command::Vote { at, yes: dice.throw(2) == 0 })
-            }
+            State::PendingApproval if dice.throw(2) == 0 => Some(vote(at, 2, dice)),
             State::Approved if dice.throw(2) == 0 => Some(Command::Execute(at)),
             State::PendingApproval | State::Approved => Some(Command::Sweep),
             _ => self.ask_again(at, dice),
@@ -384,15 +417,22 @@ impl Both {
                     .map_err(|error| error.to_string())?;
                 self.model.seen(*at, *back);
             }
-            Command::Vote { at, yes } => {
+            Command::Vote { at, who, yes } => {
                 let approval = self.intent(*at).approval.unwrap().id;
+                let user = person(PEOPLE[*who]);
                 let told = if *yes {
-                    run(self.admin().approve(&approval, &rita(), None))
+                    run(self.admin().approve(&approval, &user, None))
                 } else {
-                    run(self.admin().deny(&approval, &rita(), "no"))
+                    run(self.admin().deny(&approval, &user, "no"))
                 };
                 let told = told.map(drop).map_err(|_| "nothing to decide".to_owned());
-                return same(&self.model.vote(*at, *yes), &told);
+                return same(&self.model.vote(*at, *who, *yes), &told);
+            }
+            Command::Reopen(at) => {
+                let Some(approval) = self.intent(*at).approval else { return Ok(()) };
+                let told = run(self.admin().reopen(&approval.id, &person(PEOPLE[0]), None));
+                let told = told.map(drop).map_err(|_| "nothing to reopen".to_owned());
+                return same(&self.model.reopen(*at), &told);
             }
             Command::Cancel(at) => {
                 let told = run(self.admin().cancel(&self.intent(*at).id));
@@ -403,19 +443,34 @@ impl Both {
                 run(self.sweeper.step()).unwrap();
                 self.model.sweep();
             }
-            Command::Policy { zone, timeout, limits } => {
-                self.policy = (*zone, *timeout, limits.clone());
+            Command::Policy { zone, timeout, limits, team } => {
+                self.policy = (*zone, *timeout, limits.clone(), *team);
                 self.apply();
             }
-            Command::Stop { slot, on } => {
-                let agent = slot.map(|slot| self.living[slot].agent);
-                let name = agent.map(|agent| self.names[agent].as_str());
+            Command::Stop { whom, on } => {
                 let admin = self.admin();
-                let done = if *on { run(admin.stop(name, None)) } else { run(admin.resume(name)) };
-                done.unwrap();
-                match agent {
-                    Some(agent) => self.model.stops[agent] = *on,
-                    None => self.model.stopped = *on,
+                let (name, crew);
+                let stopped = match whom {
+                    Held::Everybody => Whom::Everybody,
+                    Held::Slot(slot) => {
+                        name = self.names[self.living[*slot].agent].clone();
+                        Whom::Agent(name.as_str())
+                    }
+                    Held::Team => {
+                        crew = TeamName::parse("crew").unwrap();
+                        Whom::Team(&crew)
+                    }
+                };
+                let done = if *on {
+                    run(admin.stop(stopped, None))
+                } else {
+                    run(admin.resume(stopped, None))
+                };
+                done.map_err(|error| error.to_string())?;
+                match whom {
+                    Held::Everybody => self.model.stopped = *on,
+                    Held::Slot(slot) => self.model.stops[self.living[*slot].agent] = *on,
+                    Held::Team => self.model.team_stopped = *on,
                 }
             }
             Command::Revoke(slot) => {
@@ -555,21 +610,25 @@ impl Both {
             same(&expected.get(at), &told.get(at))
                 .map_err(|what| format!("intent {at}: {what}"))?;
         }
-        let mut spent: BTreeMap<(usize, (i64, i64)), i64> = BTreeMap::new();
-        for (agent, day) in
-            self.model.intents.iter().filter_map(|i| Some((i.ask.agent, i.counts_in?)))
-        {
-            spent.insert((agent, day), self.model.spent(agent, day));
+        let mut spent: BTreeMap<(Whose, Span), i64> = BTreeMap::new();
+        for at in self.model.intents.iter().flat_map(|intent| intent.counts_in.iter().copied()) {
+            spent.insert(at, self.model.spent(at.0, at.1));
         }
-        let agent = |scope: &Scope| {
-            let own = |id: &gate_core::AgentId| *scope == Scope::Agent(id.clone());
-            self.ids.iter().position(own).unwrap()
+        let agent = |id: &gate_core::AgentId| self.ids.iter().position(|own| own == id).unwrap();
+        let whose = |scope: &Scope| match scope {
+            Scope::Agent(id) => Whose::Agent(agent(id)),
+            Scope::Customer { agent: id, customer } => {
+                let n = customer.as_str().trim_start_matches("cus_").parse().unwrap();
+                Whose::Customer(agent(id), n)
+            }
+            Scope::Organization => panic!("nothing counts for everybody"),
+            Scope::Team(_) => Whose::Team,
         };
         let counted = books.windows.iter().filter(|spent| spent.usd.micros() > 0);
-        let counted: BTreeMap<(usize, (i64, i64)), i64> = counted
+        let counted: BTreeMap<(Whose, Span), i64> = counted
             .map(|spent| {
-                let day = (spent.window.starts_at.millis(), spent.window.ends_at.millis());
-                ((agent(&spent.window.scope), day), spent.usd.micros())
+                let span = (spent.window.starts_at.millis(), spent.window.ends_at.millis());
+                ((whose(&spent.window.scope), span), spent.usd.micros())
             })
             .collect();
         same(&spent, &counted)
@@ -592,7 +651,9 @@ fn charge(place: usize, full: i64, currency: &str) -> Charge {
     let amount = Amount::new(full, Currency::parse(currency).unwrap()).unwrap();
     let id = ChargeId::parse(&format!("ch_{place}")).unwrap();
     let payment_intent = PaymentIntentId::parse(&format!("pi_{place}")).ok();
-    Charge { payment_intent, ..Charge::paid(id, amount, channel).unwrap() }
+    let customer = CUSTOMERS[place].map(|n| CustomerId::parse(&format!("cus_{n}")).unwrap());
+    let customer = customer.map_or(CustomerFact::None, |id| CustomerFact::Unreadable { id });
+    Charge { payment_intent, customer, ..Charge::paid(id, amount, channel).unwrap() }
 }
 
 fn reasons(intent: &Intent) -> Vec<(&'static str, Option<i64>)> {
@@ -602,37 +663,63 @@ fn reasons(intent: &Intent) -> Vec<(&'static str, Option<i64>)> {
     intent.reasons.iter().map(reason).collect()
 }
 
+fn dollars(dice: &mut Dice, choices: &[i64]) -> Option<i64> {
+    Some(dice.of(choices)).filter(|dollars| *dollars > 0).map(|dollars| dollars * 1_000_000)
+}
+
 fn limits(dice: &mut Dice) -> Option<Limits> {
-    let dollars = |dice: &mut Dice, choices: &[i64]| {
-        Some(dice.of(choices)).filter(|dollars| *dollars > 0).map(|dollars| dollars * 1_000_000)
-    };
     (dice.throw(12) > 0).then(|| Limits {
         fraudulent: dice.throw(2) == 0,
         max_per_payment: dollars(dice, &[0, 0, 0, 60, 100]),
         daily_cap: dollars(dice, &[0, 50, 100, 150, 200, 200, 1_000, 1_000]),
+        weekly_cap: dollars(dice, &[0, 0, 150, 300]),
+        monthly_cap: dollars(dice, &[0, 0, 300, 600]),
+        customer_cap: dollars(dice, &[0, 0, 60, 120]),
+        per_hour: dice.of(&[None, None, None, Some(2), Some(4)]),
         threshold: dollars(dice, &[0, 25, 40, 100]),
+        people: dice.of(&[1, 1, 2]),
     })
 }
 
-fn entry(name: &AgentName, limits: &Limits) -> String {
-    let mut text = format!(
-        "[agents.{name}]\nmethods = [\"stripe_refund\"{}]\nallowed_hosts = [\"stripe-refund.action\"]\n",
-        if limits.fraudulent { ", \"stripe_refund_fraudulent\"" } else { "" }
-    );
-    for (key, limit) in [
-        ("max_per_payment", limits.max_per_payment),
-        ("daily_cap", limits.daily_cap),
-        ("approval_threshold", limits.threshold),
-    ] {
+fn vote(at: usize, sides: u64, dice: &mut Dice) -> Command {
+    let yes = dice.throw(sides) > 0;
+    Command::Vote { at, who: dice.throw(PEOPLE.len() as u64) as usize, yes }
+}
+
+fn amounts(text: &mut String, lines: &[(&str, Option<i64>)]) {
+    for (key, limit) in lines {
         if let Some(limit) = limit {
             text.push_str(&format!("{key} = \"{}.00\"\n", limit / 1_000_000));
         }
     }
+}
+
+fn entry(name: &AgentName, limits: &Limits, in_team: bool) -> String {
+    let mut text = format!(
+        "[agents.{name}]\nmethods = [\"stripe_refund\"{}]\nallowed_hosts = [\"stripe-refund.action\"]\n",
+        if limits.fraudulent { ", \"stripe_refund_fraudulent\"" } else { "" }
+    );
+    if in_team {
+        text.push_str("team = \"crew\"\n");
+    }
+    let caps = [
+        ("max_per_payment", limits.max_per_payment),
+        ("daily_cap", limits.daily_cap),
+        ("weekly_cap", limits.weekly_cap),
+        ("monthly_cap", limits.monthly_cap),
+        ("per_customer_daily_cap", limits.customer_cap),
+        ("approval_threshold", limits.threshold),
+    ];
+    amounts(&mut text, &caps);
+    if let Some(most) = limits.per_hour {
+        text.push_str(&format!("refunds_per_hour = {most}\n"));
+    }
+    text.push_str(&format!("approvals_required = {}\n", limits.people));
     text
 }
 
-fn rita() -> UserName {
-    UserName::parse("rita").unwrap()
+fn person(name: &str) -> UserName {
+    UserName::parse(name).unwrap()
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(expected: &T, told: &T) -> Result<(), String> {

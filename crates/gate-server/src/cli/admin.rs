@@ -1,26 +1,30 @@
 //! Administration: agents, users, policies, approvals, intents, stops. Works on the store, beside
 //! a running server.
 
+mod approvals;
+mod policies;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::ArgMatches;
 use gate_api::{ApprovalRow, IntentView, dollars, rfc3339};
 use gate_authority::{
-    Actor, Admin, AdminError, AuthorityConfig, IntentList, KeyTerms, LocalAuthority,
+    Actor, Admin, AdminError, AuthorityConfig, IntentList, KeyTerms, LocalAuthority, Whom,
 };
 use gate_core::{
     AgentKey, AgentName, ApprovalId, Clock, Intent, IntentId, InvalidId, RefundId, Source, State,
-    Timestamp, UserName,
+    TeamName, Timestamp, UserName,
 };
 use gate_policy::Policy;
-use gate_store::{AgentRow, SqliteStore};
+use gate_store::{AgentRow, SqliteStore, UserRow};
 use serde_json::json;
 
 use super::{Failed, Output, audit, faults};
 use crate::config::{Flags, Lookup, StoreConfig, load_store, parse_span};
 use crate::serve::make_data_dir;
 use crate::system::{SystemClock, SystemIds};
+use approvals::still_missing;
 
 /// Most pending approvals that are listed.
 const APPROVALS_LISTED_MAX: u32 = 10_000;
@@ -51,7 +55,10 @@ pub(super) async fn run(
     }
     let os_user = os_user(lookup.as_ref());
     let authority = open(&store)?;
-    let admin = Admin::new(&authority, Actor::cli(&os_user, acting_as.as_ref()));
+    let mut admin = Admin::new(&authority, Actor::cli(&os_user, acting_as.as_ref()));
+    if let Some(user) = &acting_as {
+        admin = admin.acting_as(user.clone());
+    }
     let work = Work { admin, given, out };
     match (group, verb) {
         ("agent", "create") => work.create_agent().await,
@@ -61,11 +68,17 @@ pub(super) async fn run(
         ("agent", "revoke") => work.revoke_agent().await,
         ("audit", _) => audit::redact(&work.admin, given, acting_as.as_ref(), out).await,
         ("user", "create") => work.create_user().await,
+        ("user", "set-roles") => work.set_roles().await,
+        ("user", "revoke") => work.revoke_user().await,
         ("user", _) => work.list_users().await,
         ("policy", "apply") => work.apply_policy().await,
         ("policy", "export") => work.export_policy().await,
+        ("policy", "history") => work.policy_history().await,
+        ("policy", "replay") => work.replay_policy().await,
         ("policy", _) => work.show_policy().await,
         ("approval", "list") => work.list_approvals().await,
+        ("approval", "show") => work.show_approval().await,
+        ("approval", "reopen") => work.reopen(acting_as.as_ref()).await,
         ("approval", verb) => work.decide(verb == "approve", acting_as.as_ref()).await,
         ("intent", "list") => work.list_intents().await,
         ("intent", "show") => work.show_intent().await,
@@ -148,7 +161,7 @@ impl Work<'_> {
         self.new_key(&agent, &key);
         let (_, text) = self.admin.policy().await.map_err(failed)?;
         match Policy::parse(&text) {
-            Ok(policy) => self.out.say(policy.agent_in_words(&name).trim_end()),
+            Ok(policy) => self.out.say(policy.words_of(&name).trim_end()),
             Err(faults) => self.out.say(&format!("the policy has {} faults", faults.len())),
         }
         if !starter {
@@ -184,7 +197,7 @@ impl Work<'_> {
     async fn show_agent(&self) -> Result<(), Failed> {
         let agent = self.admin.agent(required(self.given, "agent")).await.map_err(failed)?;
         let (version, text) = self.admin.policy().await.map_err(failed)?;
-        let words = Policy::parse(&text).ok().map(|policy| policy.agent_in_words(&agent.name));
+        let words = Policy::parse(&text).ok().map(|policy| policy.words_of(&agent.name));
         let mut view = agent_json(&agent);
         if let Some(view) = view.as_object_mut() {
             view.insert("policyVersion".to_owned(), version.into());
@@ -233,15 +246,28 @@ impl Work<'_> {
         Ok(())
     }
 
+    async fn set_roles(&self) -> Result<(), Failed> {
+        let name = user_name(required(self.given, "name"))?;
+        let roles: Vec<String> =
+            self.given.get_many::<String>("role").unwrap_or_default().cloned().collect();
+        let user = self.admin.set_roles(&name, &roles).await.map_err(failed)?;
+        self.out.either(&user_json(&user), || user_line(&user));
+        Ok(())
+    }
+
+    async fn revoke_user(&self) -> Result<(), Failed> {
+        let name = user_name(required(self.given, "name"))?;
+        let user = self.admin.revoke_user(&name).await.map_err(failed)?;
+        self.out.either(&user_json(&user), || {
+            format!("{name} may do nothing any more; what {name} approved counts no more")
+        });
+        Ok(())
+    }
+
     async fn list_users(&self) -> Result<(), Failed> {
         let users = self.admin.users().await.map_err(failed)?;
-        let rows: Vec<_> = users
-            .iter()
-            .map(|user| json!({ "name": user.name.as_str(), "roles": user.roles }))
-            .collect();
-        self.out.either(&rows, || {
-            lines(&users, |user| format!("{}  {}", user.name, user.roles.join(", ")))
-        });
+        let rows: Vec<_> = users.iter().map(user_json).collect();
+        self.out.either(&rows, || lines(&users, user_line));
         Ok(())
     }
 
@@ -256,7 +282,10 @@ impl Work<'_> {
     }
 
     async fn export_policy(&self) -> Result<(), Failed> {
-        let (version, text) = self.admin.policy().await.map_err(failed)?;
+        let (version, text) = match self.given.get_one::<u64>("version") {
+            None => self.admin.policy().await.map_err(failed)?,
+            Some(version) => self.policy_version(*version).await?,
+        };
         self.out
             .either(&json!({ "version": version, "text": text }), || text.trim_end().to_owned());
         Ok(())
@@ -267,7 +296,7 @@ impl Work<'_> {
         let policy = Policy::parse(&text).map_err(|faults| {
             Failed::Work(format!("the policy in force has {} faults", faults.len()))
         })?;
-        let words = policy.in_words();
+        let words = policy.words();
         self.out.either(&json!({ "version": version, "words": words }), || {
             format!("Policy version {version}.\n\n{}", words.trim_end())
         });
@@ -301,6 +330,11 @@ impl Work<'_> {
         };
         let intent = decided.map_err(failed)?;
         self.intent(&intent);
+        if intent.state == State::PendingApproval {
+            let waiting = self.admin.approval(&id).await.map_err(failed)?;
+            self.out.say(&format!("Noted. {}", still_missing(&waiting.needs)));
+            return Ok(());
+        }
         self.out.say(match (approve, on_approval(&intent)) {
             (true, Some(gate_core::OnApproval::Execute)) => {
                 "Approved. A running gateway makes the refund now."
@@ -362,13 +396,20 @@ impl Work<'_> {
     }
 
     async fn stop(&self, stop: bool) -> Result<(), Failed> {
-        let agent = text(self.given, "agent");
-        let scope = if stop {
-            self.admin.stop(agent, text(self.given, "note")).await
-        } else {
-            self.admin.resume(agent).await
+        let team = text(self.given, "team").map(TeamName::parse).transpose();
+        let team = team.map_err(usage("the team"))?;
+        let whom = match (text(self.given, "agent"), &team) {
+            (Some(agent), _) => Whom::Agent(agent),
+            (None, Some(team)) => Whom::Team(team),
+            (None, None) => Whom::Everybody,
         };
-        let whom = scope.map_err(failed)?;
+        let note = text(self.given, "note");
+        let done = if stop {
+            self.admin.stop(whom, note).await
+        } else {
+            self.admin.resume(whom, note).await
+        };
+        let whom = done.map_err(failed)?;
         let what = if stop { "stopped" } else { "resumed" };
         self.out.either(&json!({ "scope": whom, "state": what }), || {
             format!("{whom} {what}, from the next request on")
@@ -389,7 +430,7 @@ fn check_policy(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
             let warnings = policy.warnings();
             out.either(&json!({ "faults": [], "warnings": warnings }), || {
                 let told = warnings.iter().map(|warning| format!("warning: {warning}\n"));
-                format!("{}the policy is sound\n\n{}", told.collect::<String>(), policy.in_words())
+                format!("{}the policy is sound\n\n{}", told.collect::<String>(), policy.words())
                     .trim_end()
                     .to_owned()
             });
@@ -483,6 +524,15 @@ fn agent_json(agent: &AgentRow) -> serde_json::Value {
         "sources": sources(agent),
         "keys": keys,
     })
+}
+
+fn user_json(user: &UserRow) -> serde_json::Value {
+    json!({ "name": user.name.as_str(), "roles": user.roles })
+}
+
+fn user_line(user: &UserRow) -> String {
+    let roles = if user.roles.is_empty() { "revoked".to_owned() } else { user.roles.join(", ") };
+    format!("{}  {roles}", user.name)
 }
 
 fn on_approval(intent: &Intent) -> Option<gate_core::OnApproval> {

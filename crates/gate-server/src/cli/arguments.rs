@@ -31,8 +31,7 @@ pub(crate) fn command() -> Command {
             approval(),
             intent(),
             audit(),
-            stop("stop", "Stop an agent, or everybody, from the next request on")
-                .arg(text("note", "Why")),
+            stop("stop", "Stop an agent, a team or everybody, from the next request on"),
             stop("resume", "Lift a stop"),
             server("reconcile", "Finish once what was left half-way, and tell what was found")
                 .args(clap_args()),
@@ -86,12 +85,15 @@ fn user() -> Command {
         "user",
         "People",
         [
-            admin("create", "Make a user").arg(name("name", "The name")).arg(
-                Arg::new("role").long("role").required(true).action(ArgAction::Append).help(
-                    "owner, policy-editor, auditor, viewer, or a reviewer role of your naming",
-                ),
-            ),
-            admin("list", "All users"),
+            admin("create", "Make a user").arg(name("name", "The name")).arg(roles()).arg(acting()),
+            admin("list", "All users, with their roles"),
+            admin("set-roles", "Give a user these roles, and no others")
+                .arg(name("name", "The name"))
+                .arg(roles())
+                .arg(acting()),
+            admin("revoke", "Take all roles from a user; what they approved counts no more")
+                .arg(name("name", "The name"))
+                .arg(acting()),
         ],
     )
 }
@@ -101,8 +103,24 @@ fn policy() -> Command {
         "policy",
         "What agents may do",
         [
-            admin("apply", "Put a policy in force").arg(file()),
-            admin("export", "The text of the policy in force"),
+            admin("apply", "Put a policy in force").arg(file()).arg(acting()),
+            admin("export", "The text of the policy in force, or of an older version").arg(
+                Arg::new("version")
+                    .long("version")
+                    .value_name("NUMBER")
+                    .value_parser(value_parser!(u64))
+                    .help("The version, as `policy history` counts them"),
+            ),
+            admin("history", "Every version, with its author, oldest first"),
+            admin("replay", "What a policy would have decided of everything that was asked")
+                .arg(file())
+                .arg(
+                    Arg::new("since")
+                        .long("since")
+                        .value_name("SPAN")
+                        .default_value("30d")
+                        .help("How far back: 12h, 30d"),
+                ),
             Command::new("check").about("Check a policy file").arg(file()).arg(json()),
             admin("show", "The policy in force, in plain sentences"),
         ],
@@ -120,8 +138,12 @@ fn approval() -> Command {
         "What waits for a person",
         [
             admin("list", "Pending approvals, oldest first"),
+            admin("show", "One approval: why it was asked for, and who still has to say yes")
+                .arg(name("id", "The approval: apr_…")),
             decide("approve", "Allow it").arg(text("note", "A note for the record")),
             decide("deny", "Refuse it").arg(text("note", "Why; the agent is told").required(true)),
+            decide("reopen", "After a person's no, let the same refund be asked again")
+                .arg(text("note", "A note for the record")),
         ],
     )
 }
@@ -225,8 +247,11 @@ fn admin(name: &'static str, about: &'static str) -> Command {
 fn stop(name_: &'static str, about: &'static str) -> Command {
     admin(name_, about)
         .arg(Arg::new("agent").help("The agent, by name or id"))
-        .arg(switch("everybody", "The whole organization").conflicts_with("agent"))
-        .group(clap::ArgGroup::new("whom").args(["agent", "everybody"]).required(true))
+        .arg(text("team", "All agents of this team of the policy"))
+        .arg(switch("everybody", "The whole organization"))
+        .group(clap::ArgGroup::new("whom").args(["agent", "team", "everybody"]).required(true))
+        .arg(text("note", "Why"))
+        .arg(acting())
 }
 
 fn server(name: &'static str, about: &'static str) -> Command {
@@ -239,6 +264,19 @@ fn name(id: &'static str, help: &'static str) -> Arg {
 
 fn text(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name("TEXT").help(help)
+}
+
+/// For whom a command acts, whose roles then count.
+fn acting() -> Arg {
+    text("as", "User who does this; without one it is the store's owner")
+}
+
+fn roles() -> Arg {
+    Arg::new("role")
+        .long("role")
+        .required(true)
+        .action(ArgAction::Append)
+        .help("owner, policy-editor, auditor, viewer, or a reviewer role of your naming")
 }
 
 fn number(id: &'static str, help: &'static str) -> Arg {

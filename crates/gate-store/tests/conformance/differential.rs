@@ -3,14 +3,16 @@
 use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, UserName, Wanted};
 use gate_money::{Currency, Decimal, RateTable};
 use gate_store::{
-    AgentRow, AuditField, Due, PolicyRow, Prior, Reads, Refused, Scope, StopRow, UserRow, Write,
+    AgentRow, AuditField, Due, PolicyRow, Prior, Reads, Refused, Scope, SpendWindow, StopRow,
+    UserRow, Write,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::world::{
-    DAY, HOUR, World, agent, agent_id, approval, at, audit, day, idempotency_key, insert,
-    intent_id, intent_with, key, of_agent, release, reserve, run, update,
+    DAY, HOUR, World, agent, agent_id, approval, at, audit, charge_of, customer, day,
+    idempotency_key, insert, intent_id, intent_with, key, of_agent, release, reserve, run, team,
+    update, with_customer, worth,
 };
 
 /// A number for an intent: it says who asked, under which key, of which charge.
@@ -47,6 +49,9 @@ fn any_intent() -> impl Strategy<Value = gate_core::Intent> {
             intent.charge = gate_core::ChargeId::parse(&format!("ch_{}", n / 3)).unwrap();
             intent.keyless = keyless;
             intent.wanted = wanted.map_or(Wanted::Full, Wanted::Minor);
+            intent.seen = charge_of(n % 3);
+            intent.worth = Some(worth(i64::from(n)));
+            intent.submitted_at = lease.map(|n| at(n * HOUR / 2));
             intent.denied_by = (state == State::Denied).then_some(Denier::Person);
             intent.updated_at = half_days(updated);
             intent.lease_until = lease.map(half_days);
@@ -63,11 +68,23 @@ fn any_intent() -> impl Strategy<Value = gate_core::Intent> {
 }
 
 fn scope() -> impl Strategy<Value = Scope> {
-    select(vec![Scope::Organization, Scope::Agent(agent_id(1)), Scope::Agent(agent_id(2))])
+    select(vec![
+        Scope::Organization,
+        Scope::Agent(agent_id(1)),
+        Scope::Agent(agent_id(2)),
+        Scope::Team(team("sales")),
+    ])
 }
 
 fn any_write() -> impl Strategy<Value = Write> {
-    let windows = select(vec![vec![], vec![day(1, 0)], vec![day(1, 0), day(1, 1), day(2, 0)]]);
+    let of = |scope| SpendWindow { scope, ..day(1, 0) };
+    let windows = select(vec![
+        vec![],
+        vec![day(1, 0)],
+        vec![day(1, 0), day(1, 1), day(2, 0)],
+        vec![day(1, 0), of(Scope::Team(team("sales"))), of(with_customer(1, 1))],
+        vec![day(1, 0), of(Scope::Team(team("night"))), of(with_customer(1, 2))],
+    ]);
     let micros = prop_oneof![4 => 0_i64..100, 1 => Just(i64::MAX)];
     prop_oneof![
         2 => (0_u8..9).prop_map(audit),
@@ -109,6 +126,10 @@ fn any_write() -> impl Strategy<Value = Write> {
             roles: vec!["owner".to_owned()],
             created_at: at(0),
         })),
+        1 => select(vec!["ada", "bob"]).prop_map(|name| Write::SetRoles {
+            user: UserName::parse(name).unwrap(),
+            roles: vec!["viewer".to_owned()],
+        }),
     ]
 }
 
@@ -124,6 +145,12 @@ fn look_ups() -> Vec<Reads> {
             let refused = Refused { target: target.clone(), wanted, minor, since };
             let prior = Prior::Keyless { target, wanted, settled_since: since };
             all.push(Reads { prior: Some(prior), refused: Some(refused), ..of_agent(1) });
+        }
+    }
+    for n in 0..4 {
+        for agent in [1, 2] {
+            let customer = Some(customer(n));
+            all.push(Reads { customer, policy: true, ..of_agent(agent) });
         }
     }
     for n in 1..7 {
@@ -147,7 +174,7 @@ proptest! {
             let memory = World::memory().with_agents().await;
             let sqlite = World::sqlite().with_agents().await;
             for world in [&memory, &sqlite] {
-                world.clock.set(at(now * DAY / 2));
+                world.clock.set(at(now * HOUR / 2));
             }
             for plan in plans {
                 let (found, expected) =

@@ -7,7 +7,7 @@ use gate_store::{
 };
 
 use crate::world::{
-    World, agent, agent_id, at, cell, insert, intent_id, intent_with, key, of_agent,
+    World, agent, agent_id, at, cell, insert, intent_id, intent_with, key, of_agent, team,
 };
 
 pub(crate) async fn agents_are_found_by_key_name_id_and_intent(world: World) {
@@ -97,6 +97,20 @@ pub(crate) async fn policies_count_up_one_by_one(world: World) {
     assert_eq!(world.read(of_agent(1)).await.policy, None, "not asked for");
 }
 
+pub(crate) async fn every_version_of_a_policy_is_kept(world: World) {
+    let policy = |version: u64| PolicyRow {
+        version,
+        text: format!("# {version}"),
+        author: "user:ada".to_owned(),
+        created_at: at(7),
+    };
+    let asked = Reads { policies: true, ..Reads::default() };
+    assert_eq!(world.read(asked.clone()).await.policies, []);
+    world.write([1, 2, 3].map(|n| Write::InsertPolicy(policy(n))).to_vec()).await;
+    assert_eq!(world.read(asked).await.policies, [1, 2, 3].map(policy));
+    assert_eq!(world.read(Reads::default()).await.policies, [], "not asked for");
+}
+
 pub(crate) async fn stops_are_put_replaced_and_lifted(world: World) {
     let stop = |scope: Scope, note: Option<&str>| StopRow {
         scope,
@@ -105,14 +119,18 @@ pub(crate) async fn stops_are_put_replaced_and_lifted(world: World) {
         at: at(3),
     };
     let (one, all) = (Scope::Agent(agent_id(1)), Scope::Organization);
+    let team = Scope::Team(team("sales"));
     let asked = Reads { policy: true, ..Reads::default() };
     let both = [stop(one.clone(), None), stop(all.clone(), Some("storm"))];
     world.write(vec![Write::PutStop(both[1].clone()), Write::PutStop(both[0].clone())]).await;
     assert_eq!(world.read(asked.clone()).await.stops, both);
     let calm = stop(all.clone(), Some("calm"));
     world.write(vec![Write::PutStop(calm.clone()), Write::LiftStop(one.clone())]).await;
-    assert_eq!(world.read(asked.clone()).await.stops, [calm]);
-    world.write(vec![Write::LiftStop(one), Write::LiftStop(all)]).await;
+    assert_eq!(world.read(asked.clone()).await.stops, std::slice::from_ref(&calm));
+    let both = [calm, stop(team.clone(), None)];
+    world.write(vec![Write::PutStop(both[1].clone())]).await;
+    assert_eq!(world.read(asked.clone()).await.stops, both);
+    world.write(vec![Write::LiftStop(one), Write::LiftStop(all), Write::LiftStop(team)]).await;
     assert_eq!(world.read(asked).await.stops, []);
 }
 
@@ -173,5 +191,14 @@ pub(crate) async fn users_are_listed_by_name_and_added_once(world: World) {
     let again = world.try_write(vec![Write::InsertUser(user("ada", &["viewer"]))]).await;
     assert_eq!(cell(again), "conflict");
     let listed = world.read(Reads { users: true, ..Reads::default() }).await.users;
-    assert_eq!(listed, [ada, bob]);
+    assert_eq!(listed, [ada.clone(), bob]);
+    let roles = |name: &str, roles: &[&str]| Write::SetRoles {
+        user: UserName::parse(name).unwrap(),
+        roles: user(name, roles).roles,
+    };
+    for (name, expected) in [("bob", "done"), ("eve", "conflict")] {
+        assert_eq!(cell(world.try_write(vec![roles(name, &["risk"])]).await), expected, "{name}");
+    }
+    let listed = world.read(Reads { users: true, ..Reads::default() }).await.users;
+    assert_eq!(listed, [ada, user("bob", &["risk"])]);
 }

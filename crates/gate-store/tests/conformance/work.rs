@@ -2,11 +2,13 @@
 
 use gate_core::{Approval, Intent, OnApproval, State, Timestamp};
 use gate_money::MicroUsd;
-use gate_store::{Books, Due, Reads, Reservation, Scope, SpendWindow, Spent, StopRow, Write};
+use gate_store::{
+    Books, Due, Reads, Refunded, Reservation, Scope, SpendWindow, Spent, StopRow, Write,
+};
 
 use crate::world::{
-    DAY, HOUR, World, agent_id, approval, at, cell, day, ids, insert, intent_id, intent_with,
-    of_agent, release, reserve, update,
+    DAY, HOUR, World, agent_id, approval, at, cell, charge_of, customer, day, ids, insert,
+    intent_id, intent_with, of_agent, release, reserve, team, update, with_customer, worth,
 };
 
 async fn due(world: &World, due: Due, limit: u16) -> String {
@@ -74,6 +76,7 @@ pub(crate) async fn a_stop_holds_what_is_approved_and_nothing_else(world: World)
     let of = |id, agent| {
         let mut intent = approved(id, State::Approved, UNCHANGED);
         intent.agent = agent_id(agent);
+        intent.team = Some(team(&format!("team-{agent}")));
         insert(intent)
     };
     world.write(vec![of("int_1", 1), of("int_2", 2)]).await;
@@ -86,6 +89,7 @@ pub(crate) async fn a_stop_holds_what_is_approved_and_nothing_else(world: World)
         (vec![], "int_1 int_2", "int_1"),
         (vec![Scope::Agent(agent_id(1))], "int_2", "int_1"),
         (vec![Scope::Agent(agent_id(2))], "int_1", "int_1"),
+        (vec![Scope::Team(team("team-2"))], "int_1", "int_1"),
         (vec![Scope::Organization], "", "int_1"),
     ];
     for (stopped, expected, one) in table {
@@ -299,4 +303,91 @@ pub(crate) async fn spend_neither_overflows_nor_falls_below_nothing(world: World
     assert_eq!(world.everything().await, before);
     world.write(vec![release("int_1"), release("int_2")]).await;
     assert_eq!(spent(&world, 1).await, "day:0");
+}
+
+/// A team's windows are shown to every agent, for the team is known from the policy alone; a
+/// customer's only where it is asked for, and only with the same agent.
+pub(crate) async fn teams_and_customers_count_beside_the_agent(world: World) {
+    let world = world.with_agents().await;
+    let of = |scope| SpendWindow { scope, ..day(1, 0) };
+    let windows = [
+        day(1, 0),
+        of(with_customer(1, 1)),
+        of(with_customer(1, 2)),
+        of(with_customer(2, 1)),
+        of(Scope::Team(team("night"))),
+        of(Scope::Team(team("sales"))),
+        SpendWindow { scope: Scope::Team(team("sales")), ..day(1, 1) },
+    ];
+    world.write(vec![insert(intent_with("int_1", State::Submitted, |_| {}))]).await;
+    world.write(vec![reserve("int_1", 7, windows.to_vec())]).await;
+    #[rustfmt::skip]
+    let table = [
+        // agent, customer, what is seen
+        (1, None,    "agent:agt_1 team:night team:sales"),
+        (1, Some(1), "agent:agt_1 customer:agt_1:cus_1 team:night team:sales"),
+        (2, Some(1), "customer:agt_2:cus_1 team:night team:sales"),
+        (2, Some(3), "team:night team:sales"),
+    ];
+    for (agent, n, expected) in table {
+        let reads = Reads { policy: true, customer: n.map(customer), ..of_agent(agent) };
+        let seen = world.read(reads).await.spent;
+        let scopes: Vec<String> = seen.iter().map(|spent| spent.window.scope.text()).collect();
+        assert_eq!(scopes.join(" "), expected, "agent {agent}, customer {n:?}");
+        assert!(seen.iter().all(|spent| spent.usd.micros() == 7));
+    }
+    for window in windows {
+        assert_eq!(Scope::parse(&window.scope.text()), Some(window.scope));
+    }
+    for odd in ["", "team", "team:", "agent:cus_1", "customer:agt_1", "customer:agt_1:", "x:y"] {
+        assert_eq!(Scope::parse(odd), None, "{odd}");
+    }
+    world.write(vec![release("int_1")]).await;
+    let seen = world.read(Reads { policy: true, ..of_agent(1) }).await.spent;
+    assert!(seen.iter().all(|spent| spent.usd == MicroUsd::ZERO), "{seen:?}");
+}
+
+/// An hour of an agent's, 30 days of a customer's: what left, or may have.
+pub(crate) async fn recent_refunds_are_those_that_may_have_left(world: World) {
+    let world = world.with_agents().await;
+    world.clock.set(at(40 * DAY));
+    const AGO: i64 = 40 * DAY;
+    #[rustfmt::skip]
+    let table = [
+        // state,                agent, customer, submitted,              of the agent, of the customer
+        (State::Submitted,       1,     1,        Some(AGO),              1,            1),
+        (State::AwaitingStripe,  1,     1,        Some(AGO),              1,            1),
+        (State::Settled,         1,     1,        Some(AGO - HOUR + 1),   1,            1),
+        (State::Settled,         1,     1,        Some(AGO - HOUR),       0,            1),
+        (State::Reversed,        1,     1,        Some(AGO),              1,            1),
+        (State::Failed,          1,     1,        Some(AGO),              0,            0),
+        (State::NotExecuted,     1,     1,        Some(AGO),              0,            0),
+        (State::PendingApproval, 1,     1,        None,                   0,            0),
+        (State::Denied,          1,     1,        None,                   0,            0),
+        (State::Settled,         2,     1,        Some(AGO),              0,            1),
+        (State::Settled,         1,     2,        Some(AGO),              1,            0),
+        (State::Settled,         1,     0,        Some(AGO),              1,            0),
+        (State::Settled,         1,     1,        Some(AGO - 30 * DAY + 1), 0,          1),
+        (State::Settled,         1,     1,        Some(AGO - 30 * DAY),   0,            0),
+    ];
+    let (mut recent, mut count, mut usd) = (0, 0, 0);
+    for (n, (state, agent, who, submitted, of_agent_, of_customer)) in table.into_iter().enumerate()
+    {
+        let made = intent_with(&format!("int_{n:02}"), state, |intent| {
+            intent.agent = agent_id(agent);
+            intent.seen = charge_of(who);
+            intent.worth = Some(worth(1 << n));
+            intent.submitted_at = submitted.map(at);
+        });
+        world.write(vec![insert(made)]).await;
+        recent += of_agent_;
+        count += of_customer;
+        usd += i64::from(of_customer) << n;
+        let reads = Reads { policy: true, customer: Some(customer(1)), ..of_agent(1) };
+        let seen = world.read(reads).await;
+        assert_eq!(seen.recent_refunds, recent, "row {n}");
+        assert_eq!(seen.refunded, Refunded { count, usd: MicroUsd::new(usd).unwrap() }, "row {n}");
+    }
+    let seen = world.read(of_agent(1)).await;
+    assert_eq!((seen.recent_refunds, seen.refunded), (0, Refunded::default()), "not asked for");
 }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use gate_core::{
-    AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId, ChargeId, Clock,
-    Deadline, Denier, IdempotencyKey, Intent, IntentId, OnApproval, PaymentIntentId, State,
-    Timestamp, Tool, Wanted,
+    AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId, Channel, Charge,
+    ChargeId, Clock, CustomerFact, CustomerId, Deadline, Denier, IdempotencyKey, Intent, IntentId,
+    OnApproval, PaymentIntentId, State, TeamName, Timestamp, Tool, Valuation, Wanted,
 };
-use gate_money::{Amount, Currency, MicroUsd};
+use gate_money::{Amount, Currency, MicroUsd, Rate, parse_figure};
 use gate_store::{
     AgentBy, AgentRow, AuditEntry, IntentBy, Judge, KeyHash, KeyRow, MemStore, Reads, Scope,
     Snapshot, SpendWindow, SqliteStore, Store, StoreError, Write,
@@ -118,6 +118,7 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
         agents: true,
         intents: Some(gate_store::IntentQuery { limit: 1000, ..Default::default() }),
         policy: true,
+        policies: true,
         rates: true,
         users: true,
         audit: Some(gate_store::AuditRange::WHOLE),
@@ -295,6 +296,37 @@ pub(crate) fn reserve(id: &str, micros: i64, windows: Vec<SpendWindow>) -> Write
 
 pub(crate) fn release(id: &str) -> Write {
     Write::Release(intent_id(id))
+}
+
+pub(crate) fn team(name: &str) -> TeamName {
+    TeamName::parse(name).unwrap()
+}
+
+pub(crate) fn customer(n: u8) -> CustomerId {
+    CustomerId::parse(&format!("cus_{n}")).unwrap()
+}
+
+pub(crate) fn with_customer(agent: u8, n: u8) -> Scope {
+    Scope::Customer { agent: agent_id(agent), customer: customer(n) }
+}
+
+/// A charge as it was seen, of a customer; of none, when the number is 0.
+pub(crate) fn charge_of(n: u8) -> Option<Box<Charge>> {
+    let channel = Channel { account: None, livemode: false, version: "1".to_owned() };
+    let amount = Amount::new(1000, Currency::EUR).unwrap();
+    let charge = Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap();
+    let customer = match n {
+        0 => CustomerFact::None,
+        1 => CustomerFact::Unreadable { id: customer(1) },
+        n => CustomerFact::Known { id: customer(n), created_at: at(0) },
+    };
+    Some(Box::new(Charge { customer, ..charge }))
+}
+
+pub(crate) fn worth(micros: i64) -> Valuation {
+    let pin = parse_figure("1.1").unwrap();
+    let rate = Rate::pinned(Currency::EUR, pin).unwrap();
+    Valuation { usd: MicroUsd::new(micros).unwrap(), rate, date: None }
 }
 
 /// The ids of a list, joined.

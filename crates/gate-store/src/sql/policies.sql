@@ -1,0 +1,1 @@
+SELECT version, text, author, created_at FROM policies ORDER BY version;

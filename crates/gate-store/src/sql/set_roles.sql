@@ -1,0 +1,1 @@
+UPDATE users SET roles = $1 WHERE name = $2;
