@@ -26,7 +26,9 @@ impl Processor for Till {
     }
     async fn charge(&self, _: &Target, _: Deadline) -> Result<Charge, ReadError> {
         let price = Amount::new(50_000, Currency::USD).unwrap();
-        Ok(Charge::paid(ChargeId::parse("ch_1").unwrap(), price, self.channel().await?).unwrap())
+        let paid = Charge::paid(ChargeId::parse("ch_1").unwrap(), price, self.channel().await?);
+        let yesterday = Timestamp::from_millis(1_793_275_200_000);
+        Ok(Charge { created_at: yesterday, ..paid.unwrap() })
     }
     /// An intent is paid once, however often it is sent.
     async fn refund(&self, ticket: &Ticket, _: Deadline) -> Result<Refund, SendError> {
