@@ -7,6 +7,7 @@ mod admin;
 mod arguments;
 mod check;
 mod output;
+mod policy;
 
 use std::process::ExitCode;
 use std::sync::Arc;
