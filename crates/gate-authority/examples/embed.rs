@@ -26,11 +26,9 @@ impl Processor for Till {
     }
     async fn charge(&self, _: &Target, _: Deadline) -> Result<Charge, ReadError> {
         let price = Amount::new(50_000, Currency::USD).unwrap();
-        let id = ChargeId::parse("ch_1").unwrap();
-        let paid = Charge::paid(id, price, self.channel().await?).unwrap();
-        // A new store's rules ask a person about old charges and those refunded before.
-        let facts = ChargeFacts { refund_count: Some(0), ..ChargeFacts::default() };
-        Ok(Charge { created_at: Shop.now(), facts, ..paid })
+        let paid = Charge::paid(ChargeId::parse("ch_1").unwrap(), price, self.channel().await?);
+        let yesterday = Timestamp::from_millis(1_793_275_200_000);
+        Ok(Charge { created_at: yesterday, ..paid.unwrap() })
     }
     /// An intent is paid once, however often it is sent.
     async fn refund(&self, ticket: &Ticket, _: Deadline) -> Result<Refund, SendError> {

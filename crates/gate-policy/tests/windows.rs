@@ -86,3 +86,34 @@ fn periods_have_names() {
     }
     assert_eq!(Period::parse("fortnight"), None);
 }
+
+#[test]
+fn weeks_begin_on_monday_and_months_on_the_first() {
+    #[rustfmt::skip]
+    let table = [
+        // zone               now                      week                                              month
+        ("UTC",               "2026-01-14T12:00:00Z",  "2026-01-12T00:00:00Z", "2026-01-19T00:00:00Z",   "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+        ("UTC",               "2026-01-12T00:00:00Z",  "2026-01-12T00:00:00Z", "2026-01-19T00:00:00Z",   "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+        ("UTC",               "2026-01-11T23:59:59Z",  "2026-01-05T00:00:00Z", "2026-01-12T00:00:00Z",   "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+        // Clocks go back on Sunday, 1 November: 169 hours, and a month of 721.
+        ("America/New_York",  "2026-10-28T12:00:00Z",  "2026-10-26T04:00:00Z", "2026-11-02T05:00:00Z",   "2026-10-01T04:00:00Z", "2026-11-01T04:00:00Z"),
+        ("America/New_York",  "2026-11-15T12:00:00Z",  "2026-11-09T05:00:00Z", "2026-11-16T05:00:00Z",   "2026-11-01T04:00:00Z", "2026-12-01T05:00:00Z"),
+        ("Europe/Berlin",     "2024-02-29T22:59:59Z",  "2024-02-25T23:00:00Z", "2024-03-03T23:00:00Z",   "2024-01-31T23:00:00Z", "2024-02-29T23:00:00Z"),
+    ];
+    for (zone, now, week_start, week_end, month_start, month_end) in table {
+        let text = format!(
+            "organization.timezone = '{zone}'\n[agents.bot]\nweekly_cap = '1'\nmonthly_cap = '1'"
+        );
+        let policy = Policy::parse(&text).unwrap();
+        let bot = AgentName::parse("bot").unwrap();
+        let found: Vec<_> = windows(&policy, &bot, None, at(now))
+            .into_iter()
+            .map(|(window, ..)| (window.period, window.starts_at, window.ends_at))
+            .collect();
+        let expected = [
+            (Period::Week, at(week_start), at(week_end)),
+            (Period::Month, at(month_start), at(month_end)),
+        ];
+        assert_eq!(found, expected, "{zone} {now}");
+    }
+}

@@ -8,6 +8,7 @@ mod arguments;
 mod audit;
 mod check;
 mod output;
+mod policy;
 
 use std::process::ExitCode;
 use std::sync::Arc;

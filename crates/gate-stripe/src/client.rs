@@ -405,7 +405,21 @@ impl Processor for StripeClient {
             return Err(ReadError::LivemodeMismatch);
         }
         let dispute = self.dispute_of(&key, &charge, by).await?;
-        charge.into_charge(dispute, self.channel_of(&key)).map_err(unreadable)
+        let mut charge = charge.into_charge(dispute, self.channel_of(&key)).map_err(unreadable)?;
+        // A charge says how much was given back, and not in how many refunds.
+        let refunded = charge.amount_refunded.minor();
+        if refunded > 0 && refunded < charge.amount.minor() {
+            charge.facts.refund_count = match self.refunds_of(&charge.id, by).await {
+                Ok(refunds) => {
+                    let stood = refunds.iter().filter(|it| !it.refund.status.came_back());
+                    u32::try_from(stood.count()).ok()
+                }
+                // Whoever may not list them does not know; a policy's rules are told so.
+                Err(ReadError::Permission { .. }) => None,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(charge)
     }
 
     async fn refund(&self, ticket: &Ticket, by: Deadline) -> Result<Refund, SendError> {

@@ -145,7 +145,7 @@ impl ChargeWire {
                 card_country: method.card.and_then(|card| card.country),
                 risk_level: outcome.risk_level,
                 risk_score: outcome.risk_score,
-                // How many there were, the charge does not say.
+                // How many there were otherwise, the charge does not say.
                 refund_count: (self.amount_refunded == 0).then_some(0),
                 metadata: texts(self.metadata),
             },

@@ -76,7 +76,7 @@ enum Command {
     Policy {
         zone: usize,
         timeout: i64,
-        limits: [Option<Limits>; AGENTS],
+        limits: Box<[Option<Limits>; AGENTS]>,
         team: Team,
     },
     Stop {
@@ -281,7 +281,7 @@ impl Both {
             86..89 => Some(Command::Policy {
                 zone: dice.throw(ZONES.len() as u64) as usize,
                 timeout: dice.of(&[60_000, HOUR, 30 * HOUR]),
-                limits: [limits(dice), limits(dice)],
+                limits: Box::new([limits(dice), limits(dice)]),
                 team: (dice.throw(2) == 0).then(|| {
                     (dollars(dice, &[0, 60, 150, 400]), dollars(dice, &[0, 0, 200, 1_000]))
                 }),
@@ -444,7 +444,7 @@ impl Both {
                 self.model.sweep();
             }
             Command::Policy { zone, timeout, limits, team } => {
-                self.policy = (*zone, *timeout, limits.clone(), *team);
+                self.policy = (*zone, *timeout, (**limits).clone(), *team);
                 self.apply();
             }
             Command::Stop { whom, on } => {

@@ -20,7 +20,7 @@ use gate_policy::Policy;
 use gate_store::{AgentRow, SqliteStore, UserRow};
 use serde_json::json;
 
-use super::{Failed, Output, audit, faults};
+use super::{Failed, Output, audit, faults, policy};
 use crate::config::{Flags, Lookup, StoreConfig, load_store, parse_span};
 use crate::serve::make_data_dir;
 use crate::system::{SystemClock, SystemIds};
@@ -28,8 +28,6 @@ use approvals::still_missing;
 
 /// Most pending approvals that are listed.
 const APPROVALS_LISTED_MAX: u32 = 10_000;
-/// Longest policy that is read, in bytes.
-const POLICY_BYTES_MAX: u64 = 256 * 1024;
 
 /// Runs an administration command.
 pub(super) async fn run(
@@ -42,8 +40,12 @@ pub(super) async fn run(
     match (group, verb) {
         ("audit", "export") => return audit::export(given, lookup, out).await,
         ("audit", "verify") => return audit::verify(given, lookup, out).await,
-        ("policy", "check") => return check_policy(given, out),
         _ => {}
+    }
+    if group == "policy"
+        && let Some(done) = policy::without_store(verb, given, out)
+    {
+        return done;
     }
     let store = store(given, lookup.as_ref(), out)?;
     let acting_as = match text(given, "as") {
@@ -75,7 +77,10 @@ pub(super) async fn run(
         ("policy", "export") => work.export_policy().await,
         ("policy", "history") => work.policy_history().await,
         ("policy", "replay") => work.replay_policy().await,
-        ("policy", _) => work.show_policy().await,
+        ("policy", verb) => {
+            let (version, text) = work.admin.policy().await.map_err(failed)?;
+            policy::with_policy(verb, (version, &text), given, out)
+        }
         ("approval", "list") => work.list_approvals().await,
         ("approval", "show") => work.show_approval().await,
         ("approval", "reopen") => work.reopen(acting_as.as_ref()).await,
@@ -272,7 +277,7 @@ impl Work<'_> {
     }
 
     async fn apply_policy(&self) -> Result<(), Failed> {
-        let text = policy_text(required(self.given, "file"))?;
+        let text = policy::read(required(self.given, "file"))?;
         let (version, warnings) = self.admin.apply_policy(&text).await.map_err(failed)?;
         warnings.iter().for_each(|warning| self.out.say(&format!("warning: {warning}")));
         self.out.either(&json!({ "version": version, "warnings": warnings }), || {
@@ -288,18 +293,6 @@ impl Work<'_> {
         };
         self.out
             .either(&json!({ "version": version, "text": text }), || text.trim_end().to_owned());
-        Ok(())
-    }
-
-    async fn show_policy(&self) -> Result<(), Failed> {
-        let (version, text) = self.admin.policy().await.map_err(failed)?;
-        let policy = Policy::parse(&text).map_err(|faults| {
-            Failed::Work(format!("the policy in force has {} faults", faults.len()))
-        })?;
-        let words = policy.words();
-        self.out.either(&json!({ "version": version, "words": words }), || {
-            format!("Policy version {version}.\n\n{}", words.trim_end())
-        });
         Ok(())
     }
 
@@ -421,47 +414,6 @@ impl Work<'_> {
         let view = IntentView::new(intent, false, true);
         self.out.either(&view, || serde_json::to_string_pretty(&view).unwrap_or_default());
     }
-}
-
-fn check_policy(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
-    let text = policy_text(required(given, "file"))?;
-    match Policy::parse(&text) {
-        Ok(policy) => {
-            let warnings = policy.warnings();
-            out.either(&json!({ "faults": [], "warnings": warnings }), || {
-                let told = warnings.iter().map(|warning| format!("warning: {warning}\n"));
-                format!("{}the policy is sound\n\n{}", told.collect::<String>(), policy.words())
-                    .trim_end()
-                    .to_owned()
-            });
-            Ok(())
-        }
-        Err(found) => {
-            let rows: Vec<_> = found
-                .iter()
-                .map(|fault| {
-                    json!({ "line": fault.line, "column": fault.column, "message": fault.message })
-                })
-                .collect();
-            out.either(&json!({ "faults": rows, "warnings": [] }), || {
-                lines(&found, ToString::to_string)
-            });
-            Err(Failed::Faults)
-        }
-    }
-}
-
-fn policy_text(file: &str) -> Result<String, Failed> {
-    use std::io::Read as _;
-    let read = |from: &mut dyn std::io::Read| {
-        let mut text = String::new();
-        from.take(POLICY_BYTES_MAX).read_to_string(&mut text).map(|_| text)
-    };
-    let text = match file {
-        "-" => read(&mut std::io::stdin()),
-        path => std::fs::File::open(path).and_then(|mut file| read(&mut file)),
-    };
-    text.map_err(|error| Failed::Usage(format!("the policy {file} cannot be read: {error}")))
 }
 
 /// The terms of a new key, as given.

@@ -121,8 +121,40 @@ fn policy() -> Command {
                         .default_value("30d")
                         .help("How far back: 12h, 30d"),
                 ),
-            Command::new("check").about("Check a policy file").arg(file()).arg(json()),
-            admin("show", "The policy in force, in plain sentences"),
+            Command::new("check")
+                .about("Check a policy file, and run the table of cases beside it")
+                .arg(file())
+                .arg(
+                    Arg::new("cases")
+                        .long("cases")
+                        .value_name("FILE")
+                        .help("The table; without it FILE's name with .cases.toml at its end"),
+                )
+                .arg(json()),
+            admin("diff", "What changes from one policy to another, in plain sentences")
+                .arg(file())
+                .arg(
+                    Arg::new("new").value_name("NEW").help(
+                        "The file to change to; without it, from the policy in force to FILE",
+                    ),
+                ),
+            admin("show", "The policy in force, or a file's, in plain sentences")
+                .arg(file().required(false)),
+            admin("try", "What would be decided: facts in, decision out")
+                .arg(
+                    Arg::new("file")
+                        .long("file")
+                        .value_name("FILE")
+                        .help("A policy file; without it the policy in force"),
+                )
+                .arg(
+                    Arg::new("facts")
+                        .value_name("KEY=VALUE")
+                        .required(true)
+                        .action(ArgAction::Append)
+                        .num_args(1..)
+                        .help("Facts, as in a table of cases: agent=bot amount=\"20.00 USD\" …"),
+                ),
         ],
     )
 }

@@ -93,11 +93,57 @@ async fn what_is_read_of_a_charge() {
         ("too large",        Err(TransportError::TooLarge { limit_bytes: 9 }), "Unreadable"),
     ];
     for (name, answer, expected) in table {
-        let transport = Told::answering(vec![answer]);
+        // What was given back of a charge is listed, to be counted.
+        let listed = (name == "partial capture").then(|| says(200, &list(vec![], false)));
+        let is_listed = listed.is_some();
+        let transport = Told::answering([answer].into_iter().chain(listed).collect());
         let client = client(transport.clone(), Key::of(Some(TEST_KEY)), Some(account()));
         let found = client.charge(&Target::parse("ch_1").unwrap(), BY).await;
         assert_eq!(told(found), expected, "{name}");
-        assert_eq!(transport.lines(), ["GET /v1/charges/ch_1?expand[]=customer"], "{name}");
+        let mut calls = vec!["GET /v1/charges/ch_1?expand[]=customer"];
+        if is_listed {
+            calls.push("GET /v1/refunds?charge=ch_1&limit=100");
+        }
+        assert_eq!(transport.lines(), calls, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_policy_is_told_of_a_charge() {
+    let given = |refunds: Vec<Value>| says(200, &list(refunds, false));
+    let part = json!({ "amount_refunded": 300 });
+    let failed = with(refund("re_3", None), json!({ "status": "failed" }));
+    let card = json!({
+        "payment_method_details": { "type": "card", "card": { "country": "DE" } },
+        "outcome": { "risk_level": "elevated", "risk_score": 66 },
+        "metadata": { "order": "17" },
+    });
+    let bare = json!({ "payment_method_details": null, "outcome": null, "metadata": {} });
+    #[rustfmt::skip]
+    let table: Vec<(&str, Vec<Answer>, &str)> = vec![
+        // the charge, what is listed              | method, country, risk, refunds, metadata
+        ("a card",          vec![ok(card)],                                       "card DE elevated 66 0 order=17"),
+        ("nothing told",    vec![ok(bare.clone())],                               "- - - - 0 "),
+        ("refunded twice",  vec![ok(with(bare.clone(), part.clone())), given(vec![refund("re_1", None), refund("re_2", None)])], "- - - - 2 "),
+        ("one of them failed", vec![ok(with(bare.clone(), part.clone())), given(vec![refund("re_1", None), failed])], "- - - - 1 "),
+        ("may not list",    vec![ok(with(bare.clone(), part)), forbidden()], "- - - - - "),
+        ("nothing left",    vec![ok(with(bare, json!({ "amount_refunded": 1000 })))], "- - - - - "),
+    ];
+    for (name, answers, expected) in table {
+        let transport = Told::answering(answers);
+        let client = client(transport.clone(), Key::of(Some(TEST_KEY)), Some(account()));
+        let facts = client.charge(&Target::parse("ch_1").unwrap(), BY).await.unwrap().facts;
+        let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let metadata: Vec<_> = facts.metadata.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let found = [
+            or(facts.payment_method_type),
+            or(facts.card_country),
+            or(facts.risk_level),
+            or(facts.risk_score.map(|score| score.to_string())),
+            or(facts.refund_count.map(|count| count.to_string())),
+            metadata.join(","),
+        ];
+        assert_eq!(found.join(" "), expected, "{name}");
     }
 }
 

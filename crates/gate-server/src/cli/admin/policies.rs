@@ -6,7 +6,7 @@ use gate_core::Decision;
 use gate_money::MicroUsd;
 use serde_json::{Value, json};
 
-use super::{Failed, Work, failed, lines, policy_text, required};
+use super::{Failed, Work, failed, lines, policy, required};
 use crate::config::parse_span;
 
 impl Work<'_> {
@@ -43,7 +43,7 @@ impl Work<'_> {
     }
 
     pub(super) async fn replay_policy(&self) -> Result<(), Failed> {
-        let text = policy_text(required(self.given, "file"))?;
+        let text = policy::read(required(self.given, "file"))?;
         let since = required(self.given, "since");
         let span = parse_span(since).ok_or_else(|| {
             Failed::Usage(format!("--since {since} is not a span: write it like 12h or 30d"))
