@@ -76,6 +76,11 @@ pub(crate) const TABLE: &[Rule] = &[
         because: "a simulated world has no place in the product",
     },
     Rule::UsedOnlyBy {
+        of: "gate-cluster",
+        by: &["gate-store", "gate-tests"],
+        because: "a throwaway database is for tests",
+    },
+    Rule::UsedOnlyBy {
         of: "gate-server",
         by: &["gate-sim", "gate-tests", "xtask"],
         because: "one composition root, and nothing is composed of it",
@@ -86,9 +91,11 @@ pub(crate) const TABLE: &[Rule] = &[
     },
     Rule::OneVersion {
         but: &[
+            ("fallible-iterator", "the clients of SQLite and PostgreSQL take different ones"),
             ("getrandom", "ring 0.17 stays on 0.2; tempfile and uuid are on 0.4"),
             ("hashbrown", "governor and hashlink take different ones"),
             ("syn", "derive macros of two generations; nothing of it is in the binary"),
+            ("wasi", "mio and whoami take different ones; built for WebAssembly only"),
             ("windows-sys", "ring stays on 0.52; built on Windows only"),
         ],
         because: "two versions are two sets of bugs and a longer build",
@@ -245,6 +252,7 @@ mod tests {
             "gate-console > gate-stripe                         | gate-console → gate-stripe",
             "gate-server > gate-sim                             | gate-server → gate-sim",
             "gate-core dev> gate-sim                            | gate-core → gate-sim",
+            "gate-authority dev> gate-cluster                   | gate-authority → gate-cluster",
             "gate-authority > gate-server                       | gate-authority → gate-server",
             "gate-http > rustls, rustls > aws-lc-rs             | aws-lc-rs is in the build",
             "gate-http > tls, tls > native-tls                  | native-tls is in the build",

@@ -1,0 +1,1 @@
+NOTIFY gate_store_commits;
