@@ -3,7 +3,8 @@
 //! The server runs as an unprivileged user, in a directory of its own under `/tmp`, and listens on
 //! a Unix socket in it and on a free port of the loopback address. It ends with the test process,
 //! however that ends, and its directory goes with it. Its language sorts otherwise than bytes do,
-//! and it does not wait for the disk.
+//! and it does not wait for the disk. It speaks TLS as `localhost`, vouched for by an authority of
+//! its own ([`Cluster::authority`]); that key is in the repository and protects nothing.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -88,6 +89,16 @@ impl Cluster {
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let key = data.join("server.key");
+        for (name, text) in [
+            (data.join("server.crt"), include_str!("tls/server.pem")),
+            (directory.join("ca.pem"), include_str!("tls/ca.pem")),
+            (key.clone(), include_str!("tls/server.key")),
+        ] {
+            fs::write(name, text).unwrap();
+        }
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&key, Some(owner(&data)), None).unwrap();
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -102,7 +113,16 @@ impl Cluster {
             .arg("-k")
             .arg(&directory)
             .args(["-h", "127.0.0.1", "-p", &port.to_string()])
-            .args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=200"])
+            .args([
+                "-c",
+                "ssl=on",
+                "-c",
+                "fsync=off",
+                "-c",
+                "full_page_writes=off",
+                "-c",
+                "max_connections=200",
+            ])
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -167,6 +187,11 @@ impl Cluster {
     /// A directory that the server may read, which goes with the cluster.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The file with the certificate that vouches for the server, as `localhost`.
+    pub fn authority(&self) -> PathBuf {
+        self.directory.join("ca.pem")
     }
 
     /// The server's process.

@@ -25,6 +25,8 @@ mod postgres;
 mod read;
 mod rows;
 mod sqlite;
+#[cfg(test)]
+mod statements;
 mod write;
 
 pub use audit::{AuditEntry, AuditFault, AuditRow, Head, verify};

@@ -18,6 +18,8 @@
 mod address;
 mod listener;
 mod session;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use std::sync::Arc;
@@ -39,7 +41,7 @@ pub use self::address::PostgresAddress;
 use self::session::{Session, fault, is_passing};
 use self::tls::Tls;
 use crate::changes::Changes;
-use crate::database::{Database, params};
+use crate::database::{Database as _, params};
 use crate::port::{Judge, Reads, Snapshot, Store, StoreError};
 use crate::rows::row;
 use crate::{migrations, read, write};

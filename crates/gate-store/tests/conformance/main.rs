@@ -17,6 +17,7 @@ mod differential;
 mod intents;
 mod lookups;
 mod postgres;
+mod races;
 mod records;
 mod sqlite;
 mod work;

@@ -174,9 +174,9 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
     text
 }
 
-pub(crate) fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(test);
+    runtime.block_on(test)
 }
 
 /// How a try ended, for a table's cell.
