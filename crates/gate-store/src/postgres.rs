@@ -105,7 +105,8 @@ impl PostgresStore {
         let (changed, changes) = Changes::channel();
         let mut listener = JoinSet::new();
         let (first, listening) = oneshot::channel();
-        let (config, teller) = (address.config.clone(), changed.clone());
+        let config = address.with_password().map_err(StoreError::Unavailable)?;
+        let teller = changed.clone();
         listener.spawn(listener::run(config, tls(address)?, teller, first));
         // Whoever waits from now on misses nothing; if this failed, it is told again and again.
         let _ = listening.await;
@@ -315,7 +316,7 @@ async fn connection(pool: &Pool) -> Result<Object, StoreError> {
 
 /// Connections that are made when they are needed.
 fn pool(address: &PostgresAddress, size: usize) -> Result<Pool, StoreError> {
-    let config = address.config.clone();
+    let config = address.with_password().map_err(StoreError::Unavailable)?;
     let manager = Manager::new(config, tls(address)?);
     let timeouts = Timeouts {
         wait: Some(WAIT_MAX),

@@ -30,6 +30,8 @@ pub struct PostgresAddress {
     pub(super) config: Config,
     /// Certificates that vouch for the server, instead of those of the public authorities.
     pub(super) root_cert: Option<PathBuf>,
+    /// The file that holds the password, when the address itself does not.
+    password_file: Option<PathBuf>,
 }
 
 impl PostgresAddress {
@@ -40,9 +42,9 @@ impl PostgresAddress {
     }
 
     /// Reads `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. Further hosts follow a comma. Of the
-    /// parameters, `sslmode` is `disable` or `require`, and `sslrootcert` the path of a file with
-    /// the certificates to trust; the rest are those of the client library, such as
-    /// `application_name`. Without `sslmode`, only loopback addresses and Unix sockets go without
+    /// parameters, `sslmode` is `disable` or `require`, `sslrootcert` the path of a file with the
+    /// certificates to trust, and `password_file` that of a file with the password; the rest are
+    /// those of the client library, such as `application_name`. Without `sslmode`, only loopback addresses and Unix sockets go without
     /// TLS.
     ///
     /// # Errors
@@ -53,11 +55,15 @@ impl PostgresAddress {
             return Err("it is no address such as postgres://USER@HOST/DATABASE".to_owned());
         }
         let (front, query) = text.split_once('?').unwrap_or((text, ""));
-        let (mut mode, mut root_cert, mut rest) = (None, None, Vec::new());
+        let (mut mode, mut root_cert, mut password_file) = (None, None, None);
+        let mut rest = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
                 Some(("sslrootcert", value)) => root_cert = Some(PathBuf::from(decoded(value)?)),
+                Some(("password_file", value)) => {
+                    password_file = Some(PathBuf::from(decoded(value)?));
+                }
                 _ => rest.push(pair),
             }
         }
@@ -96,7 +102,37 @@ impl PostgresAddress {
         if config.get_application_name().is_none() {
             config.application_name("action-gateway");
         }
-        Ok(Self { config, root_cert })
+        if config.get_password().is_some() && password_file.is_some() {
+            return Err("it holds a password and names a password_file: give one".to_owned());
+        }
+        Ok(Self { config, root_cert, password_file })
+    }
+
+    /// Whether the password stands in the address itself, for whoever sees it.
+    #[must_use]
+    pub fn holds_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
+    /// The file that holds the password.
+    #[must_use]
+    pub fn password_file(&self) -> Option<&Path> {
+        self.password_file.as_deref()
+    }
+
+    /// How to connect, with the password as its file holds it now.
+    ///
+    /// # Errors
+    ///
+    /// Why the file cannot be read, for a person.
+    pub(super) fn with_password(&self) -> Result<Config, String> {
+        let mut config = self.config.clone();
+        if let Some(path) = &self.password_file {
+            let password = std::fs::read_to_string(path)
+                .map_err(|error| format!("password_file {}: {error}", path.display()))?;
+            config.password(password.trim_end_matches(['\n', '\r']));
+        }
+        Ok(config)
     }
 
     /// Whether the way there is encrypted.
@@ -175,6 +211,7 @@ mod tests {
             "postgres://a@localhost/gate?sslmode=require | postgres://a@localhost/gate | yes",
             "postgres://a@x/g?sslmode=verify-full&sslrootcert=%2Fca.pem | postgres://a@x/g | yes",
             "postgres://a@x,localhost:1/g?application_name=b | postgres://a@x,localhost:1/g | yes",
+            "postgres://a:pw@x/g?password_file=/pw | it holds a password and names",
             "postgres://a:pw@x/g?sslmode=prefer | sslmode may be disable or require",
             "postgres://a:pw@x/g?sslrootcert=%2 | a % in it is not followed",
             "postgres://a:pw@x/g?unheard=of | unknown option",
