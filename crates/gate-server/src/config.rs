@@ -124,7 +124,7 @@ pub enum Database {
     /// The file of an SQLite database. It need not exist yet.
     File(PathBuf),
     /// A PostgreSQL database, which several gateways may share.
-    Postgres(PostgresAddress),
+    Postgres(Box<PostgresAddress>),
 }
 
 impl Database {

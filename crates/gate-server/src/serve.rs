@@ -54,15 +54,15 @@ pub(crate) async fn open_store(
     database: &Database,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Store>, String> {
-    let opened: Result<Arc<dyn Store>, _> = match database {
+    let opened = match database {
         Database::File(path) => {
             if let Some(dir) = path.parent() {
                 make_data_dir(dir)?;
             }
-            SqliteStore::open(path, clock).map(|store| Arc::new(store) as _)
+            SqliteStore::open(path, clock).map(|store| -> Arc<dyn Store> { Arc::new(store) })
         }
         Database::Postgres(address) => {
-            PostgresStore::open(address).await.map(|store| Arc::new(store) as _)
+            PostgresStore::open(address).await.map(|store| -> Arc<dyn Store> { Arc::new(store) })
         }
     };
     opened.map_err(|error| format!("{database}: {error}"))

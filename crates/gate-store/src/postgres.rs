@@ -27,21 +27,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deadpool_postgres::{
-    Hook, HookError, Manager, Object, Pool, PoolError, Runtime, Timeouts, TransactionBuilder,
-};
+use deadpool_postgres::{Hook, HookError, Manager, Object, Pool, PoolError, Runtime, Timeouts};
 use gate_core::Timestamp;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_postgres::IsolationLevel;
 
 use self::address::CONNECT_TIMEOUT;
 pub use self::address::PostgresAddress;
-use self::session::{Session, fault, is_passing};
+use self::session::{Session, TO_READ, TO_WRITE, fault, is_passing};
 use self::tls::Tls;
 use crate::changes::Changes;
-use crate::database::{Database as _, params};
+use crate::database::params;
 use crate::port::{Judge, Reads, Snapshot, Store, StoreError};
 use crate::rows::row;
 use crate::{migrations, read, write};
@@ -51,13 +48,11 @@ const WRITERS: usize = 4;
 /// Most connections of a process that read.
 const READERS: usize = 4;
 /// How long a request waits for one of them.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long a transaction may take in all, its waits and its tries together.
-const TRANSACTION_MAX: Duration = Duration::from_secs(30);
+const TRANSACTION_MAX: Duration = Duration::from_secs(60);
 /// How often a transaction is begun before it is given up.
 const TRIES_MAX: u32 = 5;
-/// The name of the lock, a number that nothing else in the database uses: `gate` in ASCII.
-const LOCK: i64 = 0x6761_7465;
 
 /// A [`Store`] in a PostgreSQL database.
 ///
@@ -123,9 +118,10 @@ impl PostgresStore {
     pub async fn look(address: &PostgresAddress) -> Result<PostgresState, StoreError> {
         const HAS_MIGRATIONS: &str = include_str!("postgres/sql/has_migrations.sql");
         let readers = pool(address, 1)?;
-        let mut client = connection(&readers).await?;
+        let client = connection(&readers).await?;
         check_settings(&client).await?;
-        let session = begin(client.build_transaction().read_only(true)).await?;
+        let begun = Session::begin(client, TO_READ).await;
+        let session = begun.map_err(|error| fault(&error))?;
         let listed = row(&session, HAS_MIGRATIONS, "tables", params![], |_| Ok(())).await?;
         let schema = match listed {
             Some(()) => migrations::newest_applied(&session).await?,
@@ -136,46 +132,29 @@ impl PostgresStore {
 
     /// One try of a transaction that may write. Answers with the number of writes.
     async fn attempt(&self, reads: &Reads, judge: &dyn Judge) -> Tried<usize> {
-        let mut client = match connection(&self.writers).await {
-            Ok(client) => client,
-            Err(error) => return Tried::Failed(error),
+        let session = match begin(&self.writers, TO_WRITE).await {
+            Ok(session) => session,
+            Err(failed) => return failed,
         };
-        let begun = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
-        let session = match begun.start().await {
-            Ok(transaction) => Session::new(transaction),
-            Err(error) if is_passing(&error) => return Tried::Again(fault(&error)),
-            Err(error) => return Tried::Failed(fault(&error)),
-        };
-        let writes = match perform(&session, reads, judge).await {
-            Ok(writes) => writes,
-            Err(error) if session.may_be_tried_again() => return Tried::Again(error),
-            Err(error) => return Tried::Failed(error),
-        };
-        if writes == 0 {
-            return Tried::Done(0);
-        }
-        match session.transaction.commit().await {
-            Ok(()) => Tried::Done(writes),
-            // The server says itself that it did not commit; a lost answer says nothing.
-            Err(error) if is_passing(&error) && was_refused(&error) => Tried::Again(fault(&error)),
-            Err(error) if was_refused(&error) => Tried::Failed(fault(&error)),
-            Err(error) => Tried::Failed(fate_unknown(&fault(&error))),
+        match perform(&session, reads, judge).await {
+            Ok(0) => Tried::Done(0),
+            Ok(writes) => match session.commit().await {
+                Ok(()) => Tried::Done(writes),
+                // The server says itself that it did not commit; a lost answer says nothing.
+                Err(error) if was_refused(&error) => Tried::failed(&error),
+                Err(error) => Tried::Failed(fate_unknown(&fault(&error))),
+            },
+            Err(error) if session.may_be_tried_again() => Tried::Again(error),
+            Err(error) => Tried::Failed(error),
         }
     }
 
     async fn try_to_read(&self, reads: &Reads) -> Tried<Snapshot> {
-        let mut client = match connection(&self.readers).await {
-            Ok(client) => client,
-            Err(error) => return Tried::Failed(error),
+        let session = match begin(&self.readers, TO_READ).await {
+            Ok(session) => session,
+            Err(failed) => return failed,
         };
-        let one_state = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
-        let session = match one_state.read_only(true).start().await {
-            Ok(transaction) => Session::new(transaction),
-            Err(error) if is_passing(&error) => return Tried::Again(fault(&error)),
-            Err(error) => return Tried::Failed(fault(&error)),
-        };
-        let seen = async { read::snapshot(&session, now(&session).await?, reads).await };
-        match seen.await {
+        match read::snapshot(&session, session.now, reads).await {
             Ok(seen) => Tried::Done(seen),
             Err(error) if session.may_be_tried_again() => Tried::Again(error),
             Err(error) => Tried::Failed(error),
@@ -183,15 +162,20 @@ impl PostgresStore {
     }
 }
 
+impl<T> Tried<T> {
+    fn failed(error: &tokio_postgres::Error) -> Self {
+        if is_passing(error) { Self::Again(fault(error)) } else { Self::Failed(fault(error)) }
+    }
+}
+
 #[async_trait]
 impl Store for PostgresStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let client = connection(&self.readers).await?;
-        let answer = async {
-            let statement = client.prepare_cached(NOW).await?;
-            client.query_one(&statement, &[]).await?.try_get(0)
-        };
-        answer.await.map(Timestamp::from_millis).map_err(|error| fault(&error))
+        tried(async || match begin(&self.readers, TO_READ).await {
+            Ok(session) => Tried::Done(session.now),
+            Err(failed) => failed,
+        })
+        .await
     }
 
     async fn transact(&self, reads: Reads, judge: Arc<dyn Judge>) -> Result<(), StoreError> {
@@ -222,13 +206,12 @@ impl Store for PostgresStore {
 
 /// Brings the schema up to this program's, while nobody else writes or migrates.
 async fn migrate(pool: &Pool, place: &str) -> Result<(), StoreError> {
-    let mut client = connection(pool).await?;
+    let client = connection(pool).await?;
     check_settings(&client).await?;
-    let begun = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
-    let session = begin(begun).await?;
-    lock(&session).await?;
+    let begun = Session::begin(client, TO_WRITE).await;
+    let session = begun.map_err(|error| fault(&error))?;
     migrations::migrate(&session, place).await?;
-    session.transaction.commit().await.map_err(|error| fault(&error))
+    session.commit().await.map_err(|error| fault(&error))
 }
 
 /// Tries until it is done, failed, or tried often enough.
@@ -244,39 +227,15 @@ async fn tried<T, F: Future<Output = Tried<T>>>(attempt: impl Fn() -> F) -> Resu
 }
 
 /// Reads, asks the judge, writes. Answers with how much was written; the commit is the caller's.
-async fn perform(
-    session: &Session<'_>,
-    reads: &Reads,
-    judge: &dyn Judge,
-) -> Result<usize, StoreError> {
-    const NOTIFY: &str = include_str!("postgres/sql/notify.sql");
-    lock(session).await?;
-    let now = now(session).await?;
-    let seen = read::snapshot(session, now, reads).await?;
-    let writes = judge.judge(now, &seen);
+async fn perform(session: &Session, reads: &Reads, judge: &dyn Judge) -> Result<usize, StoreError> {
+    let seen = read::snapshot(session, session.now, reads).await?;
+    let writes = judge.judge(session.now, &seen);
     let mut head = seen.head;
     for write in &writes {
         write::make(session, &mut head, write).await?;
     }
-    if !writes.is_empty() {
-        session.run("a notice", NOTIFY, &params![]).await?;
-    }
     Ok(writes.len())
 }
-
-/// Waits until nobody else writes; ends with the transaction.
-async fn lock(session: &Session<'_>) -> Result<(), StoreError> {
-    const SQL: &str = include_str!("postgres/sql/lock.sql");
-    session.run("the lock", SQL, &params![LOCK]).await.map(drop)
-}
-
-/// The database's time now, not that of the transaction's beginning.
-async fn now(session: &Session<'_>) -> Result<Timestamp, StoreError> {
-    let now = row(session, NOW, "the clock", params![], |cells| cells.time("now_millis")).await?;
-    now.ok_or_else(|| StoreError::Unavailable("PostgreSQL has no clock".to_owned()))
-}
-
-const NOW: &str = include_str!("postgres/sql/now.sql");
 
 fn fate_unknown(error: &StoreError) -> StoreError {
     StoreError::Unavailable(format!(
@@ -292,8 +251,10 @@ fn was_refused(error: &tokio_postgres::Error) -> bool {
     severity == Some(Severity::Error)
 }
 
-async fn begin(builder: TransactionBuilder<'_>) -> Result<Session<'_>, StoreError> {
-    builder.start().await.map(Session::new).map_err(|error| fault(&error))
+/// Begins a transaction on a connection of `pool`'s, or says how that failed.
+async fn begin<T>(pool: &Pool, script: &'static str) -> Result<Session, Tried<T>> {
+    let client = connection(pool).await.map_err(Tried::Failed)?;
+    Session::begin(client, script).await.map_err(|error| Tried::failed(&error))
 }
 
 async fn connection(pool: &Pool) -> Result<Object, StoreError> {

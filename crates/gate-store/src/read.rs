@@ -1,6 +1,8 @@
 //! Reads what a transaction asked for. Whoever calls has begun a transaction, so that all of it is
 //! of one state.
 
+use futures_util::future::try_join_all;
+use futures_util::try_join;
 use gate_core::{AgentId, AgentName, Intent, IntentId, Target, Timestamp, Wanted};
 use gate_money::{Currency, Decimal, RateTable};
 
@@ -16,61 +18,101 @@ use crate::rows::{self, row, rows};
 /// Sorts after the id of every intent.
 const AFTER_EVERY_INTENT: &str = "int~";
 
-/// Everything that `reads` names, and the head of the audit chain.
+/// Everything that `reads` names, and the head of the audit chain. What does not hang on each other
+/// is asked together, so that a database which is far away is not waited for again and again.
 pub(crate) async fn snapshot(
     connection: &impl Database,
     now: Timestamp,
     reads: &Reads,
 ) -> Result<Snapshot, StoreError> {
-    let mut seen = Snapshot { head: head(connection).await?, ..Snapshot::default() };
+    let intents = async {
+        match (&reads.intents, &reads.due) {
+            (Some(query), _) => listed(connection, query).await,
+            (None, Some((due, limit))) => work(connection, now, due, *limit).await,
+            (None, None) => Ok(Vec::new()),
+        }
+    };
+    let event = async {
+        match &reads.event {
+            Some(id) => event_noted_at(connection, id).await,
+            None => Ok(None),
+        }
+    };
+    let (head, seen, intents, event_noted_at, agents, policy, stops, rates, users, audit, books) =
+        try_join!(
+            head(connection),
+            intent_and_agent(connection, now, reads),
+            intents,
+            event,
+            asked(reads.agents, agents(connection)),
+            asked(reads.policy, policy(connection)),
+            asked(reads.policy, stops(connection)),
+            asked(reads.rates, rates(connection)),
+            asked(reads.users, users(connection)),
+            asked(reads.audit, audit(connection)),
+            asked(reads.books, books(connection)),
+        )?;
+    Ok(Snapshot {
+        head,
+        intents,
+        event_noted_at,
+        agents,
+        policy,
+        stops,
+        rates,
+        users,
+        audit,
+        books,
+        ..seen
+    })
+}
+
+/// What `read` answers with, if it was asked for.
+async fn asked<T: Default>(
+    is: bool,
+    read: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    if is { read.await } else { Ok(T::default()) }
+}
+
+/// The intent, the agent, and what is read of that agent.
+async fn intent_and_agent(
+    connection: &impl Database,
+    now: Timestamp,
+    reads: &Reads,
+) -> Result<Snapshot, StoreError> {
+    let mut seen = Snapshot::default();
     if let Some(by) = &reads.intent {
         seen.intent = intent_by(connection, by).await?;
     }
     if let Some(by) = &reads.agent {
         seen.agent = agent_by(connection, by, seen.intent.as_ref()).await?;
     }
-    if let Some(agent) = &seen.agent {
-        if let Some(asked) = &reads.prior {
-            seen.prior = prior(connection, &agent.id, asked).await?;
+    let Some(AgentRow { id, .. }) = &seen.agent else { return Ok(seen) };
+    let prior = async {
+        match &reads.prior {
+            Some(asked) => prior(connection, id, asked).await,
+            None => Ok(None),
         }
-        if let Some(asked) = &reads.refused {
-            seen.refused = refused(connection, &agent.id, asked).await?;
+    };
+    let refused = async {
+        match &reads.refused {
+            Some(asked) => refused(connection, id, asked).await,
+            None => Ok(None),
         }
-        if reads.policy {
-            seen.spent = open_windows(connection, now, &Scope::Agent(agent.id.clone())).await?;
-        }
-    }
-    if let Some(query) = &reads.intents {
-        seen.intents = listed(connection, query).await?;
-    } else if let Some((due, limit)) = &reads.due {
-        seen.intents = work(connection, now, due, *limit).await?;
-    }
-    if let Some(id) = &reads.event {
-        const SQL: &str = include_str!("sql/stripe_event.sql");
-        seen.event_noted_at =
-            row(connection, SQL, "stripe_events", params![id], |cells| cells.time("noted_at"))
-                .await?;
-    }
-    if reads.agents {
-        seen.agents = agents(connection).await?;
-    }
-    if reads.policy {
-        seen.policy = policy(connection).await?;
-        seen.stops = stops(connection).await?;
-    }
-    if reads.rates {
-        seen.rates = rates(connection).await?;
-    }
-    if reads.users {
-        seen.users = users(connection).await?;
-    }
-    if reads.audit {
-        seen.audit = audit(connection).await?;
-    }
-    if reads.books {
-        seen.books = books(connection).await?;
-    }
+    };
+    let scope = Scope::Agent(id.clone());
+    let spent = asked(reads.policy, open_windows(connection, now, &scope));
+    (seen.prior, seen.refused, seen.spent) = try_join!(prior, refused, spent)?;
     Ok(seen)
+}
+
+async fn event_noted_at(
+    connection: &impl Database,
+    id: &str,
+) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str = include_str!("sql/stripe_event.sql");
+    row(connection, SQL, "stripe_events", params![id], |cells| cells.time("noted_at")).await
 }
 
 async fn head(connection: &impl Database) -> Result<Head, StoreError> {
@@ -151,11 +193,8 @@ async fn intents(
 ) -> Result<Vec<Intent>, StoreError> {
     let ids = rows(connection, sql, "intents", params, |cells| cells.parsed("id", IntentId::parse))
         .await?;
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids {
-        found.extend(intent(connection, &id).await?);
-    }
-    Ok(found)
+    let found = try_join_all(ids.iter().map(|id| intent(connection, id))).await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 async fn prior(
@@ -299,11 +338,8 @@ async fn agents(connection: &impl Database) -> Result<Vec<AgentRow>, StoreError>
     let ids =
         rows(connection, SQL, "agents", params![], |cells| cells.parsed("id", AgentId::parse))
             .await?;
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids {
-        found.extend(agent(connection, &id).await?);
-    }
-    Ok(found)
+    let found = try_join_all(ids.iter().map(|id| agent(connection, id))).await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 async fn agent(connection: &impl Database, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {

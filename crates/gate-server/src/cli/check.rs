@@ -20,8 +20,8 @@ use crate::system::SystemClock;
 
 /// How long the questions to Stripe may take, all together.
 const ONLINE_TIMEOUT: Duration = Duration::from_secs(60);
-/// What findings about the store are called.
-const STORE: &str = "store";
+/// What findings about a database server are called.
+const DATABASE: &str = "database";
 /// What findings about the record are called, when they are none.
 const INVARIANTS: &str = "invariants";
 
@@ -88,7 +88,7 @@ pub(super) async fn run(
             found.extend(record(&serving, stripe_timeout).await?);
         }
     } else {
-        found.push(Finding::new(STORE, "ok", "none yet: it is made at the first start"));
+        found.push(Finding::new("store", "ok", "none yet: it is made at the first start"));
     }
     report(&found, out)
 }
@@ -98,21 +98,21 @@ async fn postgres(address: &PostgresAddress) -> (Finding, bool) {
     match PostgresStore::look(address).await {
         Ok(PostgresState { schema: 0, .. }) => {
             let detail = format!("{address} can be reached and is empty");
-            (Finding::new(STORE, "ok", detail), false)
+            (Finding::new(DATABASE, "ok", detail), false)
         }
         Ok(PostgresState { schema, known }) if schema <= known => {
             let later = if schema < known { ", and is brought up to this program's" } else { "" };
             let detail = format!("{address} has the schema of migration {schema}{later}");
-            (Finding::new(STORE, "ok", detail), true)
+            (Finding::new(DATABASE, "ok", detail), true)
         }
         Ok(PostgresState { schema, known }) => {
             let detail = format!(
                 "{address} has the schema of migration {schema}, and this program knows {known}"
             );
             let fix = Some("start the newer version".to_owned());
-            (Finding { fix, ..Finding::new(STORE, "fault", detail) }, false)
+            (Finding { fix, ..Finding::new(DATABASE, "fault", detail) }, false)
         }
-        Err(error) => (Finding::new(STORE, "fault", format!("{address}: {error}")), false),
+        Err(error) => (Finding::new(DATABASE, "fault", format!("{address}: {error}")), false),
     }
 }
 

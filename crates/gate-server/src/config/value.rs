@@ -227,7 +227,7 @@ pub(super) fn database(text: &str) -> Result<Database, String> {
     let lower = text.to_ascii_lowercase();
     if lower.starts_with("postgres:") || lower.starts_with("postgresql:") {
         return PostgresAddress::parse(text)
-            .map(Database::Postgres)
+            .map(|address| Database::Postgres(Box::new(address)))
             .map_err(|problem| format!("which cannot be used: {problem}"));
     }
     if lower.starts_with(":memory:") {

@@ -20,7 +20,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// statements of a transaction may last, in milliseconds. A gateway that stops in the middle thus
 /// never holds the others up for longer.
 const SESSION_OPTIONS: &str =
-    "-c statement_timeout=15000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=10000";
+    "-c statement_timeout=30000 -c lock_timeout=15000 -c idle_in_transaction_session_timeout=15000";
 
 /// The address of a PostgreSQL database, checked, with its password.
 ///

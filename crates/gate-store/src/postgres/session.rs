@@ -5,23 +5,63 @@ use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::BytesMut;
-use deadpool_postgres::Transaction;
+use deadpool_postgres::Object;
+use gate_core::Timestamp;
+use tokio_postgres::SimpleQueryMessage;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-use crate::database::{Cells, Database, Row, Value};
+use crate::database::{Cells, Database, Row, Value, at_once};
 use crate::port::StoreError;
 
-/// A transaction that was begun.
-pub(super) struct Session<'a> {
-    pub(super) transaction: Transaction<'a>,
+/// Takes the lock whose number is `gate` in ASCII, and reads the clock when it has it. The server
+/// does one statement after the other: what is read later is read under the lock.
+pub(super) const TO_WRITE: &str = include_str!("sql/begin_write.sql");
+/// One state, whatever others write meanwhile.
+pub(super) const TO_READ: &str = include_str!("sql/begin_read.sql");
+
+/// A transaction that was begun. Dropped before it was committed, it is undone.
+pub(super) struct Session {
+    client: Object,
+    open: bool,
+    /// The database's time: not before the transaction began to see anything.
+    pub(super) now: Timestamp,
     /// Whether it failed in a way in which the same transaction, begun anew, may succeed.
     again: AtomicBool,
 }
 
-impl<'a> Session<'a> {
-    pub(super) const fn new(transaction: Transaction<'a>) -> Self {
-        Self { transaction, again: AtomicBool::new(false) }
+impl Session {
+    /// Begins a transaction by one of the scripts above: one trip to the server.
+    ///
+    /// # Errors
+    ///
+    /// The server's; nothing happened.
+    pub(super) async fn begin(
+        client: Object,
+        script: &'static str,
+    ) -> Result<Self, tokio_postgres::Error> {
+        let (now, again) = (Timestamp::from_millis(0), AtomicBool::new(false));
+        let mut session = Self { client, open: true, now, again };
+        for message in session.client.simple_query(script).await? {
+            if let SimpleQueryMessage::Row(row) = message
+                && let Ok(Some(millis)) = row.try_get("now_millis")
+                && let Ok(millis) = millis.parse()
+            {
+                session.now = Timestamp::from_millis(millis);
+            }
+        }
+        Ok(session)
+    }
+
+    /// Commits, and tells everybody who listens.
+    ///
+    /// # Errors
+    ///
+    /// The server's, or that it was not heard.
+    pub(super) async fn commit(mut self) -> Result<(), tokio_postgres::Error> {
+        self.client.batch_execute(include_str!("sql/commit.sql")).await?;
+        self.open = false;
+        Ok(())
     }
 
     /// Whether the transaction came to nothing, and may be tried again.
@@ -34,8 +74,8 @@ impl<'a> Session<'a> {
         sql: &'static str,
         params: &[Value<'_>],
     ) -> Result<Vec<tokio_postgres::Row>, tokio_postgres::Error> {
-        let statement = self.transaction.prepare_cached(sql).await?;
-        self.transaction.query(&statement, &as_params(params)).await
+        let statement = self.client.prepare_cached(sql).await?;
+        self.client.query(&statement, &as_params(params)).await
     }
 
     async fn execute(
@@ -43,8 +83,8 @@ impl<'a> Session<'a> {
         sql: &'static str,
         params: &[Value<'_>],
     ) -> Result<u64, tokio_postgres::Error> {
-        let statement = self.transaction.prepare_cached(sql).await?;
-        self.transaction.execute(&statement, &as_params(params)).await
+        let statement = self.client.prepare_cached(sql).await?;
+        self.client.execute(&statement, &as_params(params)).await
     }
 
     fn note(&self, error: tokio_postgres::Error) -> StoreError {
@@ -53,7 +93,18 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Database for Session<'_> {
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.open {
+            // It is sent with the first poll, and the answer need not be waited for: whoever uses
+            // the connection next is served after it.
+            let rollback = self.client.batch_execute(include_str!("sql/rollback.sql"));
+            let _ = at_once(async { rollback.await.map_err(|error| fault(&error)) });
+        }
+    }
+}
+
+impl Database for Session {
     async fn rows<T: Send>(
         &self,
         sql: &'static str,
@@ -79,7 +130,7 @@ impl Database for Session<'_> {
 
     async fn define(&self, statements: &str) -> Result<(), StoreError> {
         let statements = Self::dialect(statements);
-        self.transaction.batch_execute(&statements).await.map_err(|error| self.note(error))
+        self.client.batch_execute(&statements).await.map_err(|error| self.note(error))
     }
 
     /// What it makes of a step that was released must stay as it is: its checksum is kept.

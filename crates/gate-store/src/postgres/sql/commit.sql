@@ -1,1 +1,2 @@
 NOTIFY gate_store_commits;
+COMMIT;
