@@ -24,6 +24,7 @@ mod crashes;
 mod keyless;
 mod parallel;
 mod policy_keys;
+mod postgres;
 mod process;
 mod reads;
 mod reports_charges;
