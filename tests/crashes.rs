@@ -13,7 +13,7 @@ use crate::process::{Home, POLICY, Server};
 use crate::world::REFUND;
 
 /// Short enough that a lease of a killed gateway ends within a test.
-const SHORT: [(&str, &str); 2] =
+pub(crate) const SHORT: [(&str, &str); 2] =
     [("GATEWAY_STRIPE_TIMEOUT", "1s"), ("GATEWAY_RECONCILE_INTERVAL", "1s")];
 /// Most repetitions of a request while it is in progress; the gateway makes each wait for seconds.
 const REPEATS_MAX: usize = 10;
@@ -87,7 +87,7 @@ async fn killed(killing: &Killing) {
 }
 
 /// Repeats a request while it is in progress.
-async fn repeated(gateway: &Server, key: &str, body: &Value) -> Answer {
+pub(crate) async fn repeated(gateway: &Server, key: &str, body: &Value) -> Answer {
     let mut last = gateway.ask(key, body).await;
     for _ in 0..REPEATS_MAX {
         if last.line() != "202 in_progress" {

@@ -26,6 +26,7 @@ mod keyless;
 mod parallel;
 mod people;
 mod policy_keys;
+mod postgres;
 mod process;
 mod reads;
 mod reports_charges;

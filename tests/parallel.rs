@@ -10,14 +10,14 @@ use crate::client::{Answer, Call};
 use crate::process::{Home, POLICY, Server};
 
 /// No limit on how many requests come at once.
-const RATE: (&str, &str) = ("GATEWAY_AGENT_RATE", "1000/s burst 1000");
+pub(crate) const RATE: (&str, &str) = ("GATEWAY_AGENT_RATE", "1000/s burst 1000");
 
 async fn ask_together(gateway: &Server, key: &str, bodies: &[Value]) -> Vec<Answer> {
     join_all(bodies.iter().map(|body| gateway.ask(key, body))).await
 }
 
 /// The policy in a time zone where it is about noon, so that no day ends during a test.
-fn policy_at_noon() -> String {
+pub(crate) fn policy_at_noon() -> String {
     let hour = SystemClock::start().now().millis().div_euclid(3_600_000).rem_euclid(24);
     // The database's signs are the other way round: Etc/GMT+5 is five hours behind.
     let zone = format!("Etc/GMT{:+}", hour - 12);

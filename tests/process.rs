@@ -183,6 +183,8 @@ impl Drop for Server {
 /// A data directory, and what is run over it.
 pub(crate) struct Home {
     dir: TempDir,
+    /// Where the records are, when not in a file in the directory.
+    database: Option<String>,
 }
 
 /// What a command came to.
@@ -201,18 +203,34 @@ impl Ran {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self { dir: tempfile::tempdir().unwrap(), database: None }
+    }
+
+    /// A data directory whose records are in the PostgreSQL database of this address.
+    pub(crate) fn on(database: &str) -> Self {
+        Self { database: Some(database.to_owned()), ..Self::new() }
     }
 
     /// A data directory with a policy, a reviewer and an agent, whose key comes with it.
     pub(crate) fn with_agent(policy: &str) -> (Self, String) {
         let home = Self::new();
-        std::fs::write(home.path("policy.toml"), policy).unwrap();
-        let file = home.path("policy.toml");
-        home.done(&["policy", "apply", file.to_str().unwrap()]);
-        home.done(&["user", "create", "maria", "--role", "reviewer"]);
-        let made = home.done(&["agent", "create", "support-bot", "--json"]).json();
-        (home, made["key"].as_str().unwrap().to_owned())
+        let key = home.furnish(policy);
+        (home, key)
+    }
+
+    /// Applies a policy, makes a reviewer and an agent, and answers with its key.
+    pub(crate) fn furnish(&self, policy: &str) -> String {
+        std::fs::write(self.path("policy.toml"), policy).unwrap();
+        let file = self.path("policy.toml");
+        self.done(&["policy", "apply", file.to_str().unwrap()]);
+        self.done(&["user", "create", "maria", "--role", "reviewer"]);
+        let made = self.done(&["agent", "create", "support-bot", "--json"]).json();
+        made["key"].as_str().unwrap().to_owned()
+    }
+
+    /// Where the records are, as a variable.
+    fn records(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        self.database.iter().map(|url| ("GATEWAY_DATABASE", url))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -232,6 +250,7 @@ impl Home {
         let output = binary()
             .args(arguments)
             .env("GATEWAY_DATA_DIR", self.data())
+            .envs(self.records())
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .output()
@@ -267,6 +286,7 @@ impl Home {
         command
             .args(["serve", "--port", "0"])
             .env("GATEWAY_DATA_DIR", self.data())
+            .envs(self.records())
             .env("GATEWAY_EPHEMERAL", "1")
             .env("GATEWAY_FX_URL", format!("{stripe}/_sandbox/rates/eurofxref-daily.xml"))
             .env("STRIPE_API_BASE", stripe)

@@ -19,7 +19,13 @@ enum From {
     Packages(&'static [&'static str]),
 }
 
-const TOOLS: [Tool; 4] = [
+const POSTGRESQL: &str = "postgresql";
+
+/// Debian makes and starts a server of its own with the package, which no test needs.
+const NO_SERVER: &str = "mkdir -p /etc/postgresql-common/createcluster.d && echo \"create_main_cluster = \
+                         false\" > /etc/postgresql-common/createcluster.d/no-main.conf";
+
+const TOOLS: [Tool; 5] = [
     Tool {
         name: "rustfmt",
         probe: &["cargo", "fmt", "--version"],
@@ -34,6 +40,12 @@ const TOOLS: [Tool; 4] = [
         name: "a C compiler with headers (for SQLite and ring)",
         probe: &["cc", "-E", "-include", "stdio.h", "-x", "c", "/dev/null", "-o", "/dev/null"],
         from: From::Packages(&["gcc", "libc6-dev"]),
+    },
+    Tool {
+        name: "PostgreSQL (for tests, which run a throwaway server of their own)",
+        // Debian keeps the server's programs off the path.
+        probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
+        from: From::Packages(&[POSTGRESQL]),
     },
     Tool {
         name: "Python 3 with venv (for the contract test)",
@@ -116,7 +128,7 @@ impl Machine {
 }
 
 /// The commands that install `packages`, or the one that a person must run.
-fn installation<'a>(packages: &[&'a str], machine: Machine) -> Outcome<[Vec<&'a str>; 2]> {
+fn installation<'a>(packages: &[&'a str], machine: Machine) -> Outcome<Vec<Vec<&'a str>>> {
     let names = packages.join(" ");
     let before: &[&str] = match machine {
         Machine::Root => &[],
@@ -136,7 +148,9 @@ fn installation<'a>(packages: &[&'a str], machine: Machine) -> Outcome<[Vec<&'a 
     };
     let apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
     let install = ["install", "-y", "--no-install-recommends"];
-    Ok([[before, &apt, &["update"]].concat(), [before, &apt, &install, packages].concat()])
+    let quiet = packages.contains(&POSTGRESQL).then(|| [before, &["sh", "-c", NO_SERVER]].concat());
+    let apt = [[before, &apt, &["update"]].concat(), [before, &apt, &install, packages].concat()];
+    Ok(quiet.into_iter().chain(apt).collect())
 }
 
 #[cfg(test)]
@@ -155,10 +169,18 @@ mod tests {
         ];
         for (machine, said) in table {
             let found = match installation(&["gcc", "libc6-dev"], machine) {
-                Ok([_, install]) => install.join(" "),
+                Ok(commands) => commands.last().unwrap().join(" "),
                 Err(fault) => fault.to_string(),
             };
             assert!(found.contains(&said), "{machine:?}: {found}");
         }
+    }
+
+    #[test]
+    fn debian_starts_no_server_of_its_own() {
+        let commands = installation(&["gcc", POSTGRESQL], Machine::Sudo).unwrap();
+        let [first, .., last] = commands.as_slice() else { panic!("{commands:?}") };
+        assert_eq!(first.join(" "), format!("sudo -n sh -c {NO_SERVER}"));
+        assert_eq!(last.last(), Some(&"postgresql"));
     }
 }

@@ -19,6 +19,7 @@ mod tests;
 mod value;
 
 use std::{
+    fmt,
     net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
@@ -26,6 +27,7 @@ use std::{
 
 use gate_core::AccountId;
 use gate_money::{Rate, parse_pins};
+use gate_store::PostgresAddress;
 
 pub use fault::ConfigFault;
 pub use key::{KeyOrigin, WebhookOrigin};
@@ -108,15 +110,44 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Where records lie. Both paths start at the root.
+/// Where records lie. Paths start at the root.
 #[derive(Debug)]
 pub struct StoreConfig {
     /// For what must outlast the process. It need not exist yet.
     pub data_dir: PathBuf,
-    /// The file of the SQLite database. It need not exist yet.
-    pub database: PathBuf,
+    /// The database.
+    pub database: Database,
     /// Whether records may be lost with their container.
     pub ephemeral: bool,
+}
+
+/// What the records are written to.
+#[derive(Clone, Debug)]
+pub enum Database {
+    /// The file of an SQLite database. It need not exist yet.
+    File(PathBuf),
+    /// A PostgreSQL database, which several gateways may share.
+    Postgres(Box<PostgresAddress>),
+}
+
+impl Database {
+    /// The file, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Postgres(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Postgres(address) => write!(f, "{address}"),
+        }
+    }
 }
 
 /// Exchange rates.
@@ -161,8 +192,8 @@ pub fn load(lookup: &dyn Lookup, flags: &Flags) -> Result<Loaded, Vec<ConfigFaul
     }
     // Without GATEWAY_EPHEMERAL, records that do not last are a fault already.
     let data_last = store.as_ref().is_none_or(|store| {
-        let places = [&store.data_dir, &store.database];
-        !store.ephemeral || places.iter().all(|path| place::lasts(lookup, path))
+        let lasts = |(_, path): &(_, &Path)| place::lasts(lookup, path);
+        !store.ephemeral || places(store).iter().all(lasts)
     });
     let stripe = read_stripe(&mut reader, data_last);
     let server = read_server(&mut reader);
@@ -206,21 +237,37 @@ fn read_store(reader: &mut Reader<'_>) -> Option<StoreConfig> {
     let data_dir = read_data_dir(reader);
     let database = reader.optional(&settings::DATABASE, value::database);
     let data_dir = data_dir?;
-    let database = database?.unwrap_or_else(|| data_dir.join("gateway.db"));
-    // The database may be a link out of the directory.
-    let database = reader.lookup.absolute(&database);
-    let facts = reader.lookup.facts(&database);
-    if facts.is_ok_and(|facts| facts.directory) {
-        let problem = format!("is {database:?}, which is a directory: name a file");
+    let database = match database? {
+        Some(Database::Postgres(address)) => {
+            check_password(reader, &address);
+            Database::Postgres(address)
+        }
+        Some(Database::File(path)) => Database::File(reader.lookup.absolute(&path)),
+        // The database may be a link out of the directory.
+        None => Database::File(reader.lookup.absolute(&data_dir.join("gateway.db"))),
+    };
+    let directory =
+        database.file().filter(|path| reader.lookup.facts(path).is_ok_and(|facts| facts.directory));
+    if let Some(path) = directory {
+        let problem = format!("is {path:?}, which is a directory: name a file");
         reader.fault(&settings::DATABASE, problem);
     }
     Some(StoreConfig { data_dir, database, ephemeral: ephemeral? })
 }
 
+/// What must outlast a container, and what says where it is. A server keeps the records itself.
+fn places(store: &StoreConfig) -> Vec<(&'static settings::Setting, &Path)> {
+    match &store.database {
+        Database::File(path) => {
+            vec![(&settings::DATA_DIR, &store.data_dir), (&settings::DATABASE, path)]
+        }
+        Database::Postgres(_) => Vec::new(),
+    }
+}
+
 /// Notes the first of the places whose content is lost with the container.
 fn check_lasts(reader: &mut Reader<'_>, store: &StoreConfig) {
-    let places = [(&settings::DATA_DIR, &store.data_dir), (&settings::DATABASE, &store.database)];
-    let lost = places.into_iter().find(|(_, path)| !place::lasts(reader.lookup, path));
+    let lost = places(store).into_iter().find(|(_, path)| !place::lasts(reader.lookup, path));
     let Some((setting, path)) = lost else {
         return;
     };
@@ -234,6 +281,23 @@ fn check_lasts(reader: &mut Reader<'_>, store: &StoreConfig) {
         setting.variable
     );
     reader.fault(setting, format!("{problem}: {remedy}"));
+}
+
+/// Notes a password that others may see, or that cannot be read.
+fn check_password(reader: &mut Reader<'_>, address: &PostgresAddress) {
+    let in_variable = reader
+        .given(&settings::DATABASE)
+        .is_some_and(|given| given.place == settings::DATABASE.variable);
+    if address.holds_password() && !in_variable {
+        let text = "holds a password, which others on this machine may see: put it into a file and \
+                    name that with ?password_file=PATH";
+        reader.warn(&settings::DATABASE, text);
+    }
+    if let Some(path) = address.password_file()
+        && let Err(problem) = file::read(reader.lookup, path)
+    {
+        reader.fault(&settings::DATABASE, format!("has a password_file, and {problem}"));
+    }
 }
 
 fn read_data_dir(reader: &mut Reader<'_>) -> Option<PathBuf> {

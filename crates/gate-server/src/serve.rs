@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use gate_core::{Clock, Ids};
 use gate_http::{HyperTransport, Transport};
-use gate_store::{SqliteStore, Store};
+use gate_store::{PostgresStore, SqliteStore, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Lookup};
+use crate::config::{Config, Database, Lookup};
 use crate::feed::HttpFeed;
 use crate::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
 use crate::http::{Hosts, Limits, Service};
@@ -45,6 +45,32 @@ pub(crate) fn make_data_dir(dir: &Path) -> Result<(), String> {
     })
 }
 
+/// Opens the store, which is made when there is none. An SQLite file takes `clock`'s time;
+/// PostgreSQL has its own.
+///
+/// # Errors
+///
+/// What went wrong and what to do.
+pub(crate) async fn open_store(
+    database: &Database,
+    clock: Arc<dyn Clock>,
+    makes_refunds: bool,
+) -> Result<Arc<dyn Store>, String> {
+    let opened = match database {
+        Database::File(path) => {
+            if let Some(dir) = path.parent() {
+                make_data_dir(dir)?;
+            }
+            let open = if makes_refunds { SqliteStore::open_with_room } else { SqliteStore::open };
+            open(path, clock).map(|store| -> Arc<dyn Store> { Arc::new(store) })
+        }
+        Database::Postgres(address) => {
+            PostgresStore::open(address).await.map(|store| -> Arc<dyn Store> { Arc::new(store) })
+        }
+    };
+    opened.map_err(|error| format!("{database}: {error}"))
+}
+
 /// Opens everything that `config` names, and listens. Serves nobody yet.
 ///
 /// # Errors
@@ -53,12 +79,7 @@ pub(crate) fn make_data_dir(dir: &Path) -> Result<(), String> {
 pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Serving, String> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let ids: Arc<dyn Ids> = Arc::new(SystemIds::default());
-    if let Some(dir) = config.store.database.parent() {
-        make_data_dir(dir)?;
-    }
-    let store = SqliteStore::open_with_room(&config.store.database, Arc::clone(&clock))
-        .map_err(|error| error.to_string())?;
-    let store: Arc<dyn Store> = Arc::new(store);
+    let store = open_store(&config.store.database, Arc::clone(&clock), true).await?;
     let transport: Arc<dyn Transport> = Arc::new(HyperTransport::new(Arc::clone(&clock)));
     let tls_config = match config.server.tls.clone() {
         Some(files) => Some(crate::tls::reloading(files, Arc::clone(&lookup))?),

@@ -3,8 +3,8 @@
 //! [`Store`] is the port. One call of [`Store::transact`] is one serialisable transaction: a fixed
 //! [`Snapshot`] is read, a pure [`Judge`] looks at it, and the [`Write`]s that it plans are made,
 //! all or none. What a transaction may read is said before it begins ([`Reads`]), so that every
-//! database can lock in one order. Beside the in-memory [`MemStore`] stands [`SqliteStore`]; both
-//! pass the same conformance suite.
+//! database can lock in one order. Beside the in-memory [`MemStore`] stand [`SqliteStore`] and
+//! [`PostgresStore`]; all pass the same conformance suite.
 #![cfg_attr(
     test,
     allow(
@@ -22,9 +22,12 @@ mod json;
 mod memory;
 mod migrations;
 mod port;
+mod postgres;
 mod read;
 mod rows;
 mod sqlite;
+#[cfg(test)]
+mod statements;
 mod write;
 
 pub use audit::{
@@ -38,4 +41,5 @@ pub use port::{
     Reads, Refunded, Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, Store,
     StoreError, UserRow, Write, usable_until,
 };
+pub use postgres::{PostgresAddress, PostgresState, PostgresStore};
 pub use sqlite::SqliteStore;

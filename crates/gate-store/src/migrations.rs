@@ -11,6 +11,8 @@ use crate::rows::rows;
 /// Every step, in order; the first is number 1.
 const STEPS: [&str; 1] = [include_str!("migrations/0001_begin.sql")];
 
+const APPLIED: &str = include_str!("sql/migrations.sql");
+
 /// Applies what is missing; nothing, when nothing is. Whoever calls has begun a transaction in which
 /// nobody else migrates, and commits it when this succeeds. `place` is only for messages.
 ///
@@ -20,7 +22,6 @@ const STEPS: [&str; 1] = [include_str!("migrations/0001_begin.sql")];
 /// [`StoreError::Unavailable`] when a newer program made the schema, or it cannot be applied.
 pub(crate) async fn migrate<D: Database>(database: &D, place: &str) -> Result<(), StoreError> {
     const TABLE: &str = include_str!("sql/migrations_table.sql");
-    const APPLIED: &str = include_str!("sql/migrations.sql");
     const APPLY: &str = include_str!("sql/insert_migration.sql");
     database.define(TABLE).await?;
     let applied = rows(database, APPLIED, "migrations", params![], |cells| {
@@ -50,6 +51,21 @@ pub(crate) async fn migrate<D: Database>(database: &D, place: &str) -> Result<()
              knows; start the newer version, or restore a backup from before it"
         ))),
     }
+}
+
+/// The newest step that was applied to a database that has a list of them; 0 for none.
+///
+/// # Errors
+///
+/// [`StoreError`].
+pub(crate) async fn newest_applied(database: &impl Database) -> Result<u64, StoreError> {
+    let numbers = rows(database, APPLIED, "migrations", params![], |cells| cells.count("number"));
+    Ok(numbers.await?.pop().unwrap_or_default())
+}
+
+/// The newest step that there is.
+pub(crate) fn newest_known() -> u64 {
+    u64::try_from(STEPS.len()).unwrap_or(u64::MAX)
 }
 
 fn checksum(step: &str) -> String {

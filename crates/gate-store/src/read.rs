@@ -1,6 +1,8 @@
 //! Reads what a transaction asked for. Whoever calls has begun a transaction, so that all of it is
 //! of one state.
 
+use futures_util::future::try_join_all;
+use futures_util::try_join;
 use gate_core::{
     AgentId, AgentName, CustomerId, Intent, IntentId, Source, Target, Timestamp, Wanted,
 };
@@ -18,77 +20,136 @@ use crate::rows::{self, row, rows};
 /// Sorts after the id of every intent.
 const AFTER_EVERY_INTENT: &str = "int~";
 
-/// Everything that `reads` names, and the head of the audit chain.
+/// Everything that `reads` names, and the head of the audit chain. What does not hang on each other
+/// is asked together, so that a database which is far away is not waited for again and again.
 pub(crate) async fn snapshot(
     connection: &impl Database,
     now: Timestamp,
     reads: &Reads,
 ) -> Result<Snapshot, StoreError> {
-    let mut seen = Snapshot { head: head(connection).await?, ..Snapshot::default() };
+    let intents = async {
+        match (&reads.intents, &reads.due) {
+            (Some(query), _) => listed(connection, query).await,
+            (None, Some((due, limit))) => work(connection, now, due, *limit).await,
+            (None, None) => Ok(Vec::new()),
+        }
+    };
+    let event = async {
+        match &reads.event {
+            Some(id) => event_noted_at(connection, id).await,
+            None => Ok(None),
+        }
+    };
+    let of_customer = async {
+        match &reads.customer {
+            Some(customer) => refunded(connection, now, customer).await,
+            None => Ok(Refunded::default()),
+        }
+    };
+    let of_audit = async {
+        match reads.audit {
+            Some(range) => audit(connection, range).await,
+            None => Ok(Vec::new()),
+        }
+    };
+    let (head, seen, intents, event_noted_at, refunded, audit) = try_join!(
+        head(connection),
+        intent_and_agent(connection, now, reads),
+        intents,
+        event,
+        of_customer,
+        of_audit,
+    )?;
+    let (agents, policy, policies, stops, rates, users, books) = try_join!(
+        asked(reads.agents, agents(connection)),
+        asked(reads.policy, policy(connection)),
+        asked(reads.policies, policies(connection)),
+        asked(reads.policy, stops(connection)),
+        asked(reads.rates, rates(connection)),
+        asked(reads.users, users(connection)),
+        asked(reads.books, books(connection)),
+    )?;
+    Ok(Snapshot {
+        head,
+        intents,
+        event_noted_at,
+        refunded,
+        audit,
+        agents,
+        policy,
+        policies,
+        stops,
+        rates,
+        users,
+        books,
+        ..seen
+    })
+}
+
+/// What `read` answers with, if it was asked for.
+async fn asked<T: Default>(
+    is: bool,
+    read: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    if is { read.await } else { Ok(T::default()) }
+}
+
+/// The intent, the agent, and what is read of that agent.
+async fn intent_and_agent(
+    connection: &impl Database,
+    now: Timestamp,
+    reads: &Reads,
+) -> Result<Snapshot, StoreError> {
+    let mut seen = Snapshot::default();
     if let Some(by) = &reads.intent {
         seen.intent = intent_by(connection, by).await?;
     }
     if let Some(by) = &reads.agent {
         seen.agent = agent_by(connection, by, seen.intent.as_ref()).await?;
     }
-    if let Some(agent) = &seen.agent {
-        if let Some(asked) = &reads.prior {
-            seen.prior = prior(connection, &agent.id, asked).await?;
+    let Some(AgentRow { id, .. }) = &seen.agent else { return Ok(seen) };
+    let prior = async {
+        match &reads.prior {
+            Some(asked) => prior(connection, id, asked).await,
+            None => Ok(None),
         }
-        if let Some(asked) = &reads.refused {
-            seen.refused = refused(connection, &agent.id, asked).await?;
+    };
+    let refused = async {
+        match &reads.refused {
+            Some(asked) => refused(connection, id, asked).await,
+            None => Ok(None),
         }
-        if reads.policy {
-            let of = Scope::Agent(agent.id.clone());
-            seen.spent = open_windows(connection, now, &of).await?;
-            if let Some(customer) = &reads.customer {
-                let of = Scope::Customer { agent: agent.id.clone(), customer: customer.clone() };
-                seen.spent.extend(open_windows(connection, now, &of).await?);
-            }
-            seen.spent.extend(open_windows_of_teams(connection, now).await?);
-            // Sorted as the types are: a scope's text has another order than the scope.
-            seen.spent.sort_by(|a, b| a.window.cmp(&b.window));
-            seen.recent_refunds = recent_refunds(connection, now, &agent.id).await?;
+    };
+    let own = Scope::Agent(id.clone());
+    let customers =
+        reads.customer.clone().map(|customer| Scope::Customer { agent: id.clone(), customer });
+    let of_customer = async {
+        match (&customers, reads.policy) {
+            (Some(scope), true) => open_windows(connection, now, scope).await,
+            (Some(_) | None, _) => Ok(Vec::new()),
         }
-    }
-    if let Some(query) = &reads.intents {
-        seen.intents = listed(connection, query).await?;
-    } else if let Some((due, limit)) = &reads.due {
-        seen.intents = work(connection, now, due, *limit).await?;
-    }
-    if let Some(id) = &reads.event {
-        const SQL: &str = include_str!("sql/stripe_event.sql");
-        seen.event_noted_at =
-            row(connection, SQL, "stripe_events", params![id], |cells| cells.time("noted_at"))
-                .await?;
-    }
-    if reads.agents {
-        seen.agents = agents(connection).await?;
-    }
-    if reads.policy {
-        seen.policy = policy(connection).await?;
-        seen.stops = stops(connection).await?;
-    }
-    if let Some(customer) = &reads.customer {
-        seen.refunded = refunded(connection, now, customer).await?;
-    }
-    if reads.policies {
-        const SQL: &str = include_str!("sql/policies.sql");
-        seen.policies = rows(connection, SQL, "policies", params![], policy_row).await?;
-    }
-    if reads.rates {
-        seen.rates = rates(connection).await?;
-    }
-    if reads.users {
-        seen.users = users(connection).await?;
-    }
-    if let Some(range) = reads.audit {
-        seen.audit = audit(connection, range).await?;
-    }
-    if reads.books {
-        seen.books = books(connection).await?;
-    }
+    };
+    let (prior, refused, own, of_customer, of_teams, recent_refunds) = try_join!(
+        prior,
+        refused,
+        asked(reads.policy, open_windows(connection, now, &own)),
+        of_customer,
+        asked(reads.policy, open_windows_of_teams(connection, now)),
+        asked(reads.policy, recent_refunds(connection, now, id)),
+    )?;
+    (seen.prior, seen.refused, seen.recent_refunds) = (prior, refused, recent_refunds);
+    seen.spent = [own, of_customer, of_teams].concat();
+    // Sorted as the types are: a scope's text has another order than the scope.
+    seen.spent.sort_by(|a, b| a.window.cmp(&b.window));
     Ok(seen)
+}
+
+async fn event_noted_at(
+    connection: &impl Database,
+    id: &str,
+) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str = include_str!("sql/stripe_event.sql");
+    row(connection, SQL, "stripe_events", params![id], |cells| cells.time("noted_at")).await
 }
 
 async fn head(connection: &impl Database) -> Result<Head, StoreError> {
@@ -175,11 +236,8 @@ async fn intents(
 ) -> Result<Vec<Intent>, StoreError> {
     let ids = rows(connection, sql, "intents", params, |cells| cells.parsed("id", IntentId::parse))
         .await?;
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids {
-        found.extend(intent(connection, &id).await?);
-    }
-    Ok(found)
+    let found = try_join_all(ids.iter().map(|id| intent(connection, id))).await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 async fn prior(
@@ -323,11 +381,8 @@ async fn agents(connection: &impl Database) -> Result<Vec<AgentRow>, StoreError>
     let ids =
         rows(connection, SQL, "agents", params![], |cells| cells.parsed("id", AgentId::parse))
             .await?;
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids {
-        found.extend(agent(connection, &id).await?);
-    }
-    Ok(found)
+    let found = try_join_all(ids.iter().map(|id| agent(connection, id))).await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 async fn agent(connection: &impl Database, id: &AgentId) -> Result<Option<AgentRow>, StoreError> {
@@ -361,6 +416,11 @@ async fn agent(connection: &impl Database, id: &AgentId) -> Result<Option<AgentR
 fn sources(text: &str) -> Option<Vec<Source>> {
     let texts: Vec<String> = serde_json::from_str(text).ok()?;
     texts.iter().map(|text| Source::parse(text).ok()).collect()
+}
+
+async fn policies(connection: &impl Database) -> Result<Vec<PolicyRow>, StoreError> {
+    const SQL: &str = include_str!("sql/policies.sql");
+    rows(connection, SQL, "policies", params![], policy_row).await
 }
 
 async fn policy(connection: &impl Database) -> Result<Option<PolicyRow>, StoreError> {

@@ -4,7 +4,6 @@
 mod approvals;
 mod policies;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::ArgMatches;
@@ -17,12 +16,12 @@ use gate_core::{
     TeamName, Timestamp, UserName,
 };
 use gate_policy::Policy;
-use gate_store::{AgentRow, SqliteStore, UserRow};
+use gate_store::{AgentRow, UserRow};
 use serde_json::json;
 
 use super::{Failed, Output, audit, faults, policy};
-use crate::config::{Flags, Lookup, StoreConfig, load_store, parse_span};
-use crate::serve::make_data_dir;
+use crate::config::{Database, Flags, Lookup, StoreConfig, load_store, parse_span};
+use crate::serve::open_store;
 use crate::system::{SystemClock, SystemIds};
 use approvals::still_missing;
 
@@ -56,7 +55,7 @@ pub(super) async fn run(
         only_the_owner_reads(&store.database, lookup.as_ref())?;
     }
     let os_user = os_user(lookup.as_ref());
-    let authority = open(&store)?;
+    let authority = open(&store).await?;
     let mut admin = Admin::new(&authority, Actor::cli(&os_user, acting_as.as_ref()));
     if let Some(user) = &acting_as {
         admin = admin.acting_as(user.clone());
@@ -101,40 +100,44 @@ fn store(given: &ArgMatches, lookup: &dyn Lookup, out: &Output) -> Result<StoreC
 }
 
 /// Opens the store that the arguments and the environment name.
-pub(super) fn open_store(
+pub(super) async fn opened(
     given: &ArgMatches,
     lookup: &dyn Lookup,
     out: &Output,
 ) -> Result<LocalAuthority, Failed> {
-    open(&store(given, lookup, out)?)
+    open(&store(given, lookup, out)?).await
 }
 
 /// Opens the store, which is made when there is none.
-fn open(config: &StoreConfig) -> Result<LocalAuthority, Failed> {
-    if let Some(dir) = config.database.parent() {
-        make_data_dir(dir).map_err(Failed::Work)?;
-    }
+async fn open(config: &StoreConfig) -> Result<LocalAuthority, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let store = SqliteStore::open(&config.database, Arc::clone(&clock))
-        .map_err(|error| Failed::Work(format!("{}: {error}", config.database.display())))?;
+    let store =
+        open_store(&config.database, Arc::clone(&clock), false).await.map_err(Failed::Work)?;
     let ids = Arc::new(SystemIds::default());
-    Ok(LocalAuthority::new(Arc::new(store), clock, ids, AuthorityConfig::default()))
+    Ok(LocalAuthority::new(store, clock, ids, AuthorityConfig::default()))
 }
 
 /// Acting for a person takes a store that nobody but its owner can read: who can write it could
-/// decide anything anyway.
-fn only_the_owner_reads(database: &Path, lookup: &dyn Lookup) -> Result<(), Failed> {
-    let Ok(facts) = lookup.facts(database) else {
+/// decide anything anyway. Of a server's the key to it is its password.
+fn only_the_owner_reads(database: &Database, lookup: &dyn Lookup) -> Result<(), Failed> {
+    let path = match database {
+        Database::File(path) => path.as_path(),
+        Database::Postgres(address) => match address.password_file() {
+            Some(path) => path,
+            None => return Ok(()),
+        },
+    };
+    let Ok(facts) = lookup.facts(path) else {
         return Err(Failed::Work(format!(
             "there is no store at {}: name it with --data-dir or GATEWAY_DATA_DIR",
-            database.display()
+            path.display()
         )));
     };
     match facts.access {
         Some(access) if access.mode & 0o077 == 0 => Ok(()),
         _ => Err(Failed::Work(format!(
             "{0} can be read by others than its owner, so nobody can act with --as: chmod 600 {0}",
-            database.display()
+            path.display()
         ))),
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn verify(
         }
         authority.verify_audit(&found.anchors).await.map_err(broken)?
     } else {
-        let authority = super::admin::open_store(given, lookup.as_ref(), out)?;
+        let authority = super::admin::opened(given, lookup.as_ref(), out).await?;
         let none: [AuditAnchor; 0] = [];
         authority.verify_audit(&none).await.map_err(broken)?
     };
@@ -177,7 +177,7 @@ pub(super) async fn export(
     let csv = text(given, "format") == Some("csv");
     let since = text(given, "since").map(time).transpose()?;
     let until = text(given, "until").map(time).transpose()?;
-    let authority = super::admin::open_store(given, lookup.as_ref(), out)?;
+    let authority = super::admin::opened(given, lookup.as_ref(), out).await?;
     match write_all(&authority, csv, since, until).await? {
         Ok(()) => Ok(()),
         // A reader that has enough goes away.

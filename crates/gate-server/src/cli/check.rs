@@ -9,16 +9,19 @@ use clap::ArgMatches;
 use gate_authority::{Actor, Admin, Level, invariants, invariants_at_stripe};
 use gate_core::Clock;
 use gate_policy::Policy;
+use gate_store::{PostgresAddress, PostgresState, PostgresStore};
 use gate_stripe::CheckState;
 use serde::Serialize;
 
 use super::{Failed, Output, faults};
-use crate::config::{self, Flags, Lookup};
+use crate::config::{self, Database, Flags, Lookup};
 use crate::serve;
 use crate::system::SystemClock;
 
 /// How long the questions to Stripe may take, all together.
 const ONLINE_TIMEOUT: Duration = Duration::from_secs(60);
+/// What findings about a database server are called.
+const DATABASE: &str = "database";
 /// What findings about the record are called, when they are none.
 const INVARIANTS: &str = "invariants";
 
@@ -60,7 +63,17 @@ pub(super) async fn run(
     let mut found = vec![Finding::new("configuration", "ok", "can be used")];
     let warned = loaded.warnings.iter();
     found.extend(warned.map(|warning| Finding::new("configuration", "warning", warning)));
-    let stored = lookup.facts(&loaded.config.store.database).is_ok();
+    let stored = match &loaded.config.store.database {
+        Database::File(path) => lookup.facts(path).is_ok(),
+        Database::Postgres(address) => {
+            let (finding, stored) = postgres(address).await;
+            found.push(finding);
+            if !stored && found.last().is_some_and(|finding| finding.level == "fault") {
+                return report(&found, out);
+            }
+            stored
+        }
+    };
     if stored || given.get_flag("online") {
         // Port 0: a check must not stand in the way of a running gateway.
         let mut config = loaded.config;
@@ -77,8 +90,35 @@ pub(super) async fn run(
     } else {
         found.push(Finding::new("store", "ok", "none yet: it is made at the first start"));
     }
+    report(&found, out)
+}
+
+/// Whether the database can be reached, and its schema; also whether there is a store in it.
+async fn postgres(address: &PostgresAddress) -> (Finding, bool) {
+    match PostgresStore::look(address).await {
+        Ok(PostgresState { schema: 0, .. }) => {
+            let detail = format!("{address} can be reached and is empty");
+            (Finding::new(DATABASE, "ok", detail), false)
+        }
+        Ok(PostgresState { schema, known }) if schema <= known => {
+            let later = if schema < known { ", and is brought up to this program's" } else { "" };
+            let detail = format!("{address} has the schema of migration {schema}{later}");
+            (Finding::new(DATABASE, "ok", detail), true)
+        }
+        Ok(PostgresState { schema, known }) => {
+            let detail = format!(
+                "{address} has the schema of migration {schema}, and this program knows {known}"
+            );
+            let fix = Some("start the newer version".to_owned());
+            (Finding { fix, ..Finding::new(DATABASE, "fault", detail) }, false)
+        }
+        Err(error) => (Finding::new(DATABASE, "fault", format!("{address}: {error}")), false),
+    }
+}
+
+fn report(found: &Vec<Finding>, out: &Output) -> Result<(), Failed> {
     let faulty = found.iter().any(|finding| finding.level == "fault");
-    out.either(&found, || found.iter().map(Finding::line).collect::<Vec<_>>().join("\n"));
+    out.either(found, || found.iter().map(Finding::line).collect::<Vec<_>>().join("\n"));
     if faulty { Err(Failed::Faults) } else { Ok(()) }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn shown(value: &str) -> String {
 }
 
 fn could_be_secret(value: &str) -> bool {
-    let marks = ["_live_", "_test_", "whsec_", "bb_agent_", "@"];
+    let marks = ["_live_", "_test_", "whsec_", "bb_agent_", "@", "password"];
     marks.iter().any(|mark| value.contains(mark))
         || value
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')

@@ -158,7 +158,14 @@ const RULES: &str = "
 
 ## Where the records lie
 
-In a container, the data directory and the database must lie on a mounted volume (a file system in
+In one SQLite file in the data directory, unless `GATEWAY_DATABASE` names another file or a
+[PostgreSQL database](deployment.md#postgresql), which several gateways may share:
+`postgres://USER@HOST:PORT/DATABASE?password_file=PATH`. The password may also stand in the address
+(`USER:PASSWORD@`); it is never shown. Without `sslmode=disable` only loopback addresses and Unix
+sockets are spoken to without TLS; `sslrootcert=PATH` names the certificates to trust instead of the
+public authorities'.
+
+In a container, the data directory and an SQLite file must lie on a mounted volume (a file system in
 memory is none): add `-v gateway-data:/data` to `docker run`. Who loses the records could make a
 refund twice. `GATEWAY_EPHEMERAL=1` allows it with test keys. That a Kubernetes `emptyDir` is lost
 with its Pod cannot be seen from inside: use a PersistentVolumeClaim. A machine that was made from

@@ -222,8 +222,8 @@ settings! {
               else `$HOME/.local/share/action-gateway`"),
         "The directory for what must outlast the process";
     DATABASE: "store.database", "GATEWAY_DATABASE",
-        Some("database"), Path, Told("`gateway.db` in the data directory"),
-        "The file of the SQLite database";
+        Some("database"), Text("PATH or URL"), Told("`gateway.db` in the data directory"),
+        "The file of the SQLite database, or postgres://USER@HOST/DATABASE";
     EPHEMERAL: "store.ephemeral", "GATEWAY_EPHEMERAL",
         Some("ephemeral"), Switch, Value("0"),
         "Allow, with test keys, data that are lost with their container";

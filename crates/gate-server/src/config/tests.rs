@@ -68,7 +68,7 @@ fn nothing_given_is_a_gateway_on_this_machine_without_a_key() {
     assert_eq!(server.shutdown_grace, seconds(30));
     assert_eq!(server.tls, None);
     assert_eq!(store.data_dir, Path::new(HOME_DIR));
-    assert_eq!(store.database, Path::new(HOME_DIR).join("gateway.db"));
+    assert_eq!(store.database.to_string(), format!("{HOME_DIR}/gateway.db"));
     assert!(!store.ephemeral);
     assert_eq!((stripe.account, stripe.allow_live), (None, false));
     assert_eq!(stripe.api_base.to_string(), "https://api.stripe.com");
@@ -182,7 +182,8 @@ fn what_is_wrong_is_told_with_its_place_and_a_remedy() {
         (&["GATEWAY_STRIPE_CALLS_PER_MINUTE=2/s"], &["no whole number", "from 1 to 600"]),
         (&["GATEWAY_FX_MAX_AGE=7"], &["not a span of time", "7d"]),
         (&["GATEWAY_AGENT_RATE=100/s"], &["100/s burst 400"]),
-        (&["GATEWAY_DATABASE=postgres://u:hunter2@h/d"], &["not supported by this version"]),
+        (&["GATEWAY_DATABASE=postgres://u:hunter2@h/"], &["names no host or no database"]),
+        (&["GATEWAY_DATABASE=postgres://h?password=hunter2"], &["names no host or no database"]),
         (&["GATEWAY_DATABASE=:memory:"], &["lost with the process"]),
         (&["GATEWAY_DATA_DIR=/key"], &["is a file", "directory"]),
         (&["GATEWAY_DATABASE=/dir"], &["is a directory"]),

@@ -6,8 +6,10 @@
 use std::{fmt, net::IpAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use gate_core::AccountId;
+use gate_store::PostgresAddress;
 use hyper::Uri;
 
+use super::Database;
 use super::settings::{Setting, Shape};
 use crate::logging;
 
@@ -240,21 +242,23 @@ pub(super) fn path(text: &str) -> Result<PathBuf, String> {
     Ok(PathBuf::from(text))
 }
 
-/// The path of a database file; other databases are told apart from it by their URL.
-pub(super) fn database(text: &str) -> Result<PathBuf, String> {
+/// The path of a database file, or the address of a PostgreSQL database.
+pub(super) fn database(text: &str) -> Result<Database, String> {
     let lower = text.to_ascii_lowercase();
     if lower.starts_with("postgres:") || lower.starts_with("postgresql:") {
-        return Err(
-            "which is not supported by this version: give the path of an SQLite file".into()
-        );
+        return PostgresAddress::parse(text)
+            .map(|address| Database::Postgres(Box::new(address)))
+            .map_err(|problem| format!("which cannot be used: {problem}"));
     }
     if lower.starts_with(":memory:") {
         return Err("which is lost with the process: give the path of an SQLite file".into());
     }
     if lower.contains("://") || lower.starts_with("file:") || lower.starts_with("sqlite:") {
-        return Err("which is not a path: give the path of an SQLite file, without file:".into());
+        return Err("which is neither the path of an SQLite file, without file:, nor an address \
+                    such as postgres://USER@HOST/DATABASE"
+            .into());
     }
-    path(text)
+    path(text).map(Database::File)
 }
 
 /// `2025-09-30.clover`, or the day alone for the versions of before the names.
@@ -490,8 +494,16 @@ mod tests {
             (
                 "database",
                 |t| database(t).is_ok(),
-                &["/data/gateway.db", "gateway.db"],
-                &["", "postgres://h/d", "PostgreSQL://h", ":memory:", "sqlite://x", "file:x"],
+                &["/data/gateway.db", "gateway.db", "postgres://h/d", "postgresql://u:p@h:1/d"],
+                &[
+                    "",
+                    "PostgreSQL://h/d",
+                    "postgres://h",
+                    "postgres:h/d",
+                    ":memory:",
+                    "sqlite://x",
+                    "file:x",
+                ],
             ),
             (
                 "filter",

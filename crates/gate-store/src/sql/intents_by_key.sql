@@ -1,6 +1,6 @@
 SELECT id FROM intents
 WHERE idempotency_key = $1
     AND id < $2
-    AND ($3 IS NULL OR agent_id = $3)
-    AND ($4 IS NULL OR state = $4)
+    AND agent_id = COALESCE($3, agent_id)
+    AND state = COALESCE($4, state)
 ORDER BY id DESC LIMIT $5;

@@ -1,4 +1,4 @@
-//! The two stores against each other: any plans, in any order, leave both in the same state.
+//! The stores against each other: any plans, in any order, leave all in the same state.
 
 use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, UserName, Wanted};
 use gate_money::{Currency, Decimal, RateTable};
@@ -162,32 +162,48 @@ fn look_ups() -> Vec<Reads> {
     all
 }
 
+/// Has a world and the one in memory make the same plans, and compares them after each.
+async fn compare(world: World, plans: &[Vec<Write>], now: i64) {
+    let (memory, world) = (World::memory().with_agents().await, world.with_agents().await);
+    for world in [&memory, &world] {
+        world.clock.set(at(now * DAY / 2));
+    }
+    for plan in plans {
+        let (found, expected) =
+            (world.try_write(plan.clone()).await, memory.try_write(plan.clone()).await);
+        assert_eq!(found.is_ok(), expected.is_ok(), "{plan:?}: {found:?}, {expected:?}");
+        assert_eq!(world.everything().await, memory.everything().await, "{plan:?}");
+    }
+    assert_eq!(world.store.commits(), memory.store.commits());
+    for reads in look_ups() {
+        let (found, expected) = (world.read(reads.clone()).await, memory.read(reads.clone()).await);
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{reads:?}");
+    }
+}
+
+/// What is done, transaction by transaction.
+fn any_plans() -> impl Strategy<Value = Vec<Vec<Write>>> {
+    proptest::collection::vec(proptest::collection::vec(any_write(), 0..5), 1..25)
+}
+
+fn cases(count: u32) -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(count) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+    #![proptest_config(cases(100))]
 
     #[test]
-    fn both_stores_do_the_same(
-        plans in proptest::collection::vec(proptest::collection::vec(any_write(), 0..5), 1..25),
-        now in 0_i64..4,
-    ) {
-        run(async {
-            let memory = World::memory().with_agents().await;
-            let sqlite = World::sqlite().with_agents().await;
-            for world in [&memory, &sqlite] {
-                world.clock.set(at(now * HOUR / 2));
-            }
-            for plan in plans {
-                let (found, expected) =
-                    (sqlite.try_write(plan.clone()).await, memory.try_write(plan.clone()).await);
-                assert_eq!(found.is_ok(), expected.is_ok(), "{plan:?}: {found:?}, {expected:?}");
-                assert_eq!(sqlite.everything().await, memory.everything().await, "{plan:?}");
-            }
-            assert_eq!(sqlite.store.commits(), memory.store.commits());
-            for reads in look_ups() {
-                let (found, expected) =
-                    (sqlite.read(reads.clone()).await, memory.read(reads.clone()).await);
-                assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{reads:?}");
-            }
-        });
+    fn memory_and_sqlite_do_the_same(plans in any_plans(), now in 0_i64..4) {
+        run(compare(World::sqlite(), &plans, now));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(20))]
+
+    #[test]
+    fn memory_and_postgres_do_the_same(plans in any_plans(), now in 0_i64..4) {
+        run(async { compare(World::postgres().await, &plans, now).await });
     }
 }

@@ -1,5 +1,5 @@
-//! What every store must do, held against the one in memory and the one in a SQLite file; then the
-//! two against each other; then what only a file can do.
+//! What every store must do, held against the one in memory, the one in a SQLite file and the one in
+//! PostgreSQL; then all against each other; then what only a file or only a server can do.
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -17,6 +17,8 @@ mod commits;
 mod differential;
 mod intents;
 mod lookups;
+mod postgres;
+mod races;
 mod records;
 mod sqlite;
 mod work;
@@ -35,6 +37,14 @@ macro_rules! conformance {
             $(#[test]
             fn $test() {
                 crate::world::run(crate::$module::$test(crate::world::World::sqlite()));
+            })*
+        }
+        mod postgres_database {
+            $(#[test]
+            fn $test() {
+                crate::world::run(async {
+                    crate::$module::$test(crate::world::World::postgres().await).await;
+                });
             })*
         }
     };

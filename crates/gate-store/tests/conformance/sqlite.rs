@@ -9,8 +9,9 @@ use gate_store::{Reads, Snapshot, SqliteStore, Store, StoreError, Write, verify}
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use crate::races::{race, spent};
 use crate::world::{
-    Says, StillClock, World, agent, audit, day, everything, file_in, insert, intent_with, of_agent,
+    Says, StillClock, World, agent, audit, day, everything, file_in, insert, intent_with,
     of_intent, reserve, run,
 };
 
@@ -96,34 +97,12 @@ fn a_cap_of_fifty_holds_against_many_at_once() {
         let dir = TempDir::new().unwrap();
         let stores = [open(&file_in(&dir)).unwrap(), open(&file_in(&dir)).unwrap()];
         write(&stores[0], vec![Write::PutAgent(agent(1))]).await.unwrap();
-        let one_more = |n: usize, store| {
-            let judge = Says(move |_, seen: &Snapshot| {
-                if seen.spent.iter().any(|spent| spent.usd.micros() >= 50) {
-                    return vec![];
-                }
-                let id = format!("int_{n}");
-                vec![
-                    insert(intent_with(&id, State::Submitted, |_| {})),
-                    reserve(&id, 1, vec![day(1, 0)]),
-                    audit(1),
-                ]
-            });
-            let reads = Reads { policy: true, ..of_agent(1) };
-            SqliteStore::transact(store, reads, Arc::new(judge))
-        };
-        let asked = (0..64).map(|n| one_more(n, &stores[n % 2]));
-        for answer in futures_util::future::join_all(asked).await {
+        let stores = stores.map(|store| -> Arc<dyn Store> { Arc::new(store) });
+        for answer in race(&stores, 64, 50).await {
             answer.unwrap();
         }
-        for store in &stores {
-            let reads =
-                Reads { policy: true, audit: Some(gate_store::AuditRange::WHOLE), ..of_agent(1) };
-            let seen = store.read(reads).await.unwrap();
-            let spent: Vec<i64> = seen.spent.iter().map(|spent| spent.usd.micros()).collect();
-            assert_eq!((spent, seen.head.n), (vec![50], 50));
-            assert_eq!(verify(&seen.audit), Ok(seen.head));
-        }
-        let commits: u64 = stores.iter().map(SqliteStore::commits).sum();
+        assert_eq!(spent(&stores).await, [50, 50]);
+        let commits: u64 = stores.iter().map(|store| store.commits()).sum();
         assert!(commits < 51, "{commits} commits: those that wait are committed together");
     });
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use gate_cluster::{Cluster, Database};
 use gate_core::{
     AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId, Channel, Charge,
     ChargeId, Clock, CustomerFact, CustomerId, Deadline, Denier, IdempotencyKey, Intent, IntentId,
@@ -14,8 +15,8 @@ use gate_core::{
 };
 use gate_money::{Amount, Currency, MicroUsd, Rate, parse_figure};
 use gate_store::{
-    AgentBy, AgentRow, AuditEntry, IntentBy, Judge, KeyHash, KeyRow, MemStore, Reads, Scope,
-    Snapshot, SpendWindow, SqliteStore, Store, StoreError, Write,
+    AgentBy, AgentRow, AuditEntry, IntentBy, Judge, KeyHash, KeyRow, MemStore, PostgresAddress,
+    PostgresStore, Reads, Scope, Snapshot, SpendWindow, SqliteStore, Store, StoreError, Write,
 };
 use tempfile::TempDir;
 
@@ -28,21 +29,47 @@ pub(crate) fn at(millis: i64) -> Timestamp {
 }
 
 /// A clock that stands still until it is set.
-pub(crate) struct StillClock(AtomicI64);
+pub(crate) struct StillClock {
+    now: AtomicI64,
+    /// Where a database finds the time that stands still.
+    file: Option<PathBuf>,
+}
 
 impl StillClock {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicI64::new(at(0).millis())))
+        Arc::new(Self { now: AtomicI64::new(at(0).millis()), file: None })
+    }
+
+    /// The clock of a database of `cluster`'s: its server reads it instead of its own.
+    pub(crate) fn of_database(cluster: &Cluster, database: &Database) -> Arc<Self> {
+        let file = cluster.directory().join(&database.name);
+        let (name, path) = (&database.name, file.display());
+        let shadow = format!(
+            "CREATE SCHEMA still;
+             CREATE FUNCTION still.clock_timestamp() RETURNS TIMESTAMPTZ LANGUAGE SQL VOLATILE AS
+             $$ SELECT TIMESTAMPTZ 'epoch'
+                + CAST(pg_read_file('{path}') AS BIGINT) * INTERVAL '1 millisecond' $$;
+             ALTER DATABASE {name} SET search_path = still, pg_catalog"
+        );
+        cluster.sql(name, &shadow);
+        let clock = Self { now: AtomicI64::new(0), file: Some(file) };
+        clock.set(at(0));
+        Arc::new(clock)
     }
 
     pub(crate) fn set(&self, now: Timestamp) {
-        self.0.store(now.millis(), Ordering::SeqCst);
+        self.now.store(now.millis(), Ordering::SeqCst);
+        if let Some(file) = &self.file {
+            let half_written = file.with_extension("new");
+            std::fs::write(&half_written, now.millis().to_string()).unwrap();
+            std::fs::rename(half_written, file).unwrap();
+        }
     }
 }
 
 impl Clock for StillClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+        Timestamp::from_millis(self.now.load(Ordering::SeqCst))
     }
     fn uptime(&self) -> Duration {
         Duration::ZERO
@@ -79,6 +106,14 @@ impl World {
         Self { store: Arc::new(store), clock, _dir: Some(dir) }
     }
 
+    pub(crate) async fn postgres() -> Self {
+        let cluster = Cluster::shared();
+        let database = cluster.database();
+        let clock = StillClock::of_database(cluster, &database);
+        let store = PostgresStore::open(&address(&database)).await.unwrap();
+        Self { store: Arc::new(store), clock, _dir: None }
+    }
+
     /// The same, with agents `agt_1` and `agt_2`.
     pub(crate) async fn with_agents(self) -> Self {
         self.write(vec![Write::PutAgent(agent(1)), Write::PutAgent(agent(2))]).await;
@@ -106,6 +141,10 @@ impl World {
     pub(crate) async fn everything(&self) -> String {
         everything(&*self.store).await
     }
+}
+
+pub(crate) fn address(database: &Database) -> PostgresAddress {
+    PostgresAddress::parse(&database.url).unwrap()
 }
 
 pub(crate) fn file_in(dir: &TempDir) -> PathBuf {
@@ -136,9 +175,9 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
     text
 }
 
-pub(crate) fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(test);
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(test)
 }
 
 /// How a try ended, for a table's cell.

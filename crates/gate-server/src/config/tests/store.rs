@@ -6,7 +6,7 @@ use super::*;
 fn store(map: &Map, given: &[&str]) -> Result<(String, String, bool), String> {
     let (store, _) = load_store(map, &flags(given)).map_err(|faults| lines(&faults))?;
     let shown = |path: &Path| path.display().to_string();
-    Ok((shown(&store.data_dir), shown(&store.database), store.ephemeral))
+    Ok((shown(&store.data_dir), store.database.to_string(), store.ephemeral))
 }
 
 #[test]
@@ -15,12 +15,14 @@ fn the_store_is_where_serve_has_it() {
     /// Flags, variables, data directory, database, ephemeral.
     type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, &'a str, bool);
     let home_db = &format!("{HOME_DIR}/gateway.db");
-    let table: [Row<'_>; 6] = [
+    let shared = "postgres://a:hunter2@h/d";
+    let table: [Row<'_>; 7] = [
         (&[], &[], HOME_DIR, home_db, false),
         (&[], &["GATEWAY_DATA_DIR=/data"], "/data", "/data/gateway.db", false),
         (&[], &["GATEWAY_DATABASE=/a.db", "GATEWAY_EPHEMERAL=1"], HOME_DIR, "/a.db", true),
         (&[], &["GATEWAY_CONFIG=/b.toml"], "/srv", "/db/a.db", true),
         (&["config=/b.toml"], &["GATEWAY_DATABASE=b.db"], "/srv", "/here/b.db", true),
+        (&[], &[&format!("GATEWAY_DATABASE={shared}")], HOME_DIR, "postgres://a@h/d", false),
         (&["store.data_dir=/x", "store.ephemeral=0"], &[], "/x", "/x/gateway.db", false),
     ];
     for (given, variables, data_dir, database, ephemeral) in table {
@@ -79,7 +81,8 @@ fn what_could_lead_to_another_store_is_refused_or_warned_about() {
         (&["BURNBOUND_API=https://a.com"], "", "BURNBOUND_API is not supported"),
         (&["GATEWAY_DATA_DIR=/key"], "", "is a file"),
         (&["GATEWAY_DATA_DIR="], "", "GATEWAY_DATA_DIR holds"),
-        (&["GATEWAY_DATABASE=postgres://h/d"], "", "not supported by this version"),
+        (&["GATEWAY_DATABASE=postgres://h"], "", "it names no host or no database"),
+        (&["GATEWAY_DATABASE=postgres://h/d?password_file=/none"], "", "does not exist"),
         (&["GATEWAY_DATABASE=/dir"], "", "is a directory"),
         (&["GATEWAY_EPHEMERAL=x"], "", "neither 0 nor 1"),
         (&["GATEWAY_CONFIG=/none"], "", "does not exist"),
@@ -103,6 +106,26 @@ fn what_could_lead_to_another_store_is_refused_or_warned_about() {
 }
 
 #[test]
+fn a_password_is_never_shown_and_warned_about_where_others_see_it() {
+    let url = "postgres://a:hunter2@h/d";
+    let table: [(&[&str], &[&str], &str); 4] = [
+        // flags, variables, a part of the only warning
+        (&[], &["GATEWAY_DATABASE=postgres://a:hunter2@h/d"], ""),
+        (&["store.database=postgres://a:hunter2@h/d"], &[], "--database holds a password"),
+        (&[], &["GATEWAY_CONFIG=/b.toml"], "store.database in \"/b.toml\" holds a password"),
+        (&["store.database=postgres://a@h/d?password_file=/key"], &[], ""),
+    ];
+    for (given, variables, part) in table {
+        let map = world(variables).file("/b.toml", &format!("[store]\ndatabase = \"{url}\""));
+        let (store, warnings) = load_store(&map, &flags(given)).unwrap();
+        assert_eq!(store.database.to_string(), "postgres://a@h/d");
+        assert_eq!(warnings.len(), usize::from(!part.is_empty()), "{warnings:?}");
+        let told = format!("{store:?} {warnings:?}");
+        assert!(told.replace('\\', "").contains(part) && !told.contains("hunter2"), "{told}");
+    }
+}
+
+#[test]
 fn the_command_line_takes_the_flags_of_the_store_alone() {
     let command = || Command::new("stop").args(clap_store_args());
     command().debug_assert();
@@ -111,6 +134,6 @@ fn the_command_line_takes_the_flags_of_the_store_alone() {
     assert_eq!(longs, ["config", "data-dir", "database", "ephemeral"]);
     let matches = command().try_get_matches_from(["stop", "--data-dir", "/srv"]).unwrap();
     let (store, _) = load_store(&world(&[]), &Flags::from_matches(&matches)).unwrap();
-    assert_eq!(store.database, Path::new("/srv/gateway.db"));
+    assert_eq!(store.database.file(), Some(Path::new("/srv/gateway.db")));
     assert!(command().try_get_matches_from(["stop", "--port", "1"]).is_err());
 }

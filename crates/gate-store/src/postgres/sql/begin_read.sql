@@ -1,0 +1,2 @@
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SELECT CAST(floor(extract(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) AS now_millis;

@@ -1,0 +1,2 @@
+NOTIFY gate_store_commits;
+COMMIT;

@@ -1,0 +1,1 @@
+LISTEN gate_store_commits;
