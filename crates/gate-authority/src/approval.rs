@@ -174,6 +174,7 @@ pub(crate) fn execute(
     {
         return Err(AuthorityError::Asked(ActionError::LivemodeMismatch));
     }
+    // Invariant *approved-as-shown*.
     if !votes::is_what_was_seen(intent) {
         return stale(intent, &Actor::gateway(), world);
     }

@@ -13,6 +13,8 @@
 //! - *counted-from-submission*: spend counts from `submitted` on, in the window of that moment, and
 //!   is given back to that same window, once.
 //! - *deny-by-default*: what cannot be decided is denied.
+//! - *approved-as-shown*: an approval is used only for what its reviewers saw, and by votes whose
+//!   voters may still give them.
 #![cfg_attr(
     test,
     allow(

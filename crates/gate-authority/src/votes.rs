@@ -1,4 +1,5 @@
 //! Votes: what exactly is asked of reviewers, who may say yes to it, and whose yes still counts.
+//! Invariant *approved-as-shown*.
 //!
 //! A vote counts with the roles that its voter held when they voted **and holds now**, as long as
 //! they may review at all and do not own the agent. So it is asked anew at every vote and again when
