@@ -50,5 +50,5 @@ pub use problem_code::ProblemCode;
 pub use query::{parse_intent_filter, parse_wait};
 pub use ready::{Check, CheckStatus, CheckView, HealthView, ReadyView};
 pub use surface::{BODY_BYTES_MAX, SurfaceError, WEBHOOK_BYTES_MAX};
-pub use time::rfc3339;
+pub use time::{parse_rfc3339, rfc3339};
 pub use webhook::ReceivedView;

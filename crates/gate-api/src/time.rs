@@ -14,6 +14,14 @@ pub fn rfc3339(at: Timestamp) -> String {
     format!("{time:.3}")
 }
 
+/// The inverse of [`rfc3339`]; whatever else RFC 3339 allows is taken too, but for what is finer than
+/// a millisecond, which is cut off.
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp::from_millis(time.as_millisecond()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +43,8 @@ mod tests {
         ];
         for (millis, text) in table {
             assert_eq!(rfc3339(Timestamp::from_millis(millis)), text);
+            let back = parse_rfc3339(text).unwrap();
+            assert_eq!(rfc3339(back), text, "and back");
         }
     }
 

@@ -67,6 +67,7 @@ impl From<AuthorityError> for AdminError {
         match error {
             AuthorityError::Asked(error) => Self::Conflict(error.to_string()),
             other @ (AuthorityError::Broken(_)
+            | AuthorityError::Gateway(_)
             | AuthorityError::Stale
             | AuthorityError::StoreUnavailable(_)
             | AuthorityError::Unauthenticated
