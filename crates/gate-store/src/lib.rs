@@ -25,8 +25,8 @@ pub use audit::{AuditEntry, AuditFault, AuditRow, Head, verify};
 pub use changes::Changes;
 pub use memory::MemStore;
 pub use port::{
-    AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, Judge, KeyHash, KeyRow, PolicyRow, Prior,
-    Reads, Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError,
-    UserRow, Write, usable_until,
+    AgentBy, AgentRow, Books, Due, GatewayKeyRow, GatewayRow, IntentBy, IntentQuery, Judge,
+    KeyHash, KeyRow, Money, Nonce, PolicyRow, Prior, Reads, Refused, Reservation, Scope, Snapshot,
+    SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, usable_until,
 };
 pub use sqlite::SqliteStore;

@@ -43,7 +43,7 @@ const READERS: usize = 2;
 /// Most memory for pages of the file, in KiB, for each connection.
 const CACHE_KIB: i64 = 512;
 /// Prepared statements that each connection keeps: more than there are files of SQL.
-const STATEMENTS_MAX: usize = 64;
+const STATEMENTS_MAX: usize = 96;
 /// Only the owner may read and write the file.
 const FILE_MODE: u32 = 0o600;
 

@@ -9,8 +9,11 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use super::rows::{fault, rows};
 use crate::port::StoreError;
 
-/// Every step, in order; the first is number 1.
-const STEPS: [&str; 1] = [include_str!("migrations/0001_begin.sql")];
+/// Every step with its number, in order.
+const STEPS: [(i64, &str); 2] = [
+    (1, include_str!("migrations/0001_begin.sql")),
+    (3, include_str!("migrations/0003_gateways.sql")),
+];
 
 /// Applies what is missing; nothing, when nothing is. `path` is only for messages.
 ///
@@ -30,7 +33,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
         Ok((cells.integer("number")?, cells.owned("checksum")?))
     })?;
     let mut applied = applied.into_iter();
-    for (number, step) in (1_i64..).zip(STEPS) {
+    for (number, step) in STEPS {
         let checksum = checksum(step);
         match applied.next() {
             None => {
@@ -108,15 +111,16 @@ mod tests {
             ),
             (
                 "a step that this program lacks",
-                "INSERT INTO migrations (number, checksum) VALUES (2, 'x')",
-                "the store cannot be used: gate.db: its schema is of a newer version (migration 2) \
+                "INSERT INTO migrations (number, checksum) VALUES (99, 'x')",
+                "the store cannot be used: gate.db: its schema is of a newer version (migration 99) \
                  than this program knows; start the newer version, or restore a backup from before \
                  it",
             ),
             (
                 "its first step missing from the list",
                 "DELETE FROM migrations WHERE number = 1",
-                "the store cannot be used: table agents already exists",
+                "the store holds something unreadable: gate.db: migration 1 was applied with other \
+                 content",
             ),
         ];
         for (name, done, expected) in table {

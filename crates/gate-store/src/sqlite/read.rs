@@ -1,16 +1,18 @@
 //! Reads what a transaction asked for. Whoever calls has begun a transaction, so that all of it is
 //! of one state.
 
-use gate_core::{AgentId, AgentName, Intent, IntentId, Target, Timestamp, Wanted};
+use gate_core::{
+    AccountId, AgentId, AgentName, GatewayId, Intent, IntentId, Target, Timestamp, Wanted,
+};
 use gate_money::{Currency, Decimal, RateTable};
 use rusqlite::{Connection, Params, params};
 
 use super::rows::{self, Cells, row, rows};
 use crate::audit::{AuditEntry, AuditRow, Head};
 use crate::port::{
-    AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, KeyHash, KeyRow, PolicyRow, Prior, Reads,
-    Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, StoreError,
-    USABLE_AFTER_APPROVAL, UserRow,
+    AgentBy, AgentRow, Books, Due, GatewayKeyRow, GatewayRow, IntentBy, IntentQuery, KeyHash,
+    KeyRow, Money, PolicyRow, Prior, Reads, Refused, Reservation, Scope, Snapshot, SpendWindow,
+    Spent, StopRow, StoreError, USABLE_AFTER_APPROVAL, UserRow,
 };
 
 /// Sorts after the id of every intent.
@@ -43,7 +45,7 @@ pub(super) fn snapshot(
     if let Some(query) = &reads.intents {
         seen.intents = listed(connection, query)?;
     } else if let Some((due, limit)) = &reads.due {
-        seen.intents = work(connection, now, due, *limit)?;
+        seen.intents = work(connection, now, due, reads.due_of.as_ref(), *limit)?;
     }
     if let Some(id) = &reads.event {
         const SQL: &str = include_str!("sql/stripe_event.sql");
@@ -59,6 +61,17 @@ pub(super) fn snapshot(
     }
     if reads.rates {
         seen.rates = rates(connection)?;
+    }
+    if let Some(id) = &reads.gateway {
+        seen.gateway = gateway(connection, id)?;
+    }
+    if reads.gateways {
+        seen.gateways = gateways(connection)?;
+    }
+    if let Some(nonce) = &reads.nonce {
+        const SQL: &str = include_str!("sql/nonce.sql");
+        let params = [&nonce.keyid, &nonce.nonce];
+        seen.nonce_used = row(connection, SQL, "nonces", params, |_| Ok(()))?.is_some();
     }
     if reads.users {
         seen.users = users(connection)?;
@@ -232,6 +245,7 @@ fn work(
     connection: &Connection,
     now: Timestamp,
     due: &Due,
+    of: Option<&Money>,
     limit: u16,
 ) -> Result<Vec<Intent>, StoreError> {
     const APPROVED: &str = include_str!("sql/due_approved.sql");
@@ -242,13 +256,22 @@ fn work(
     const SUBMITTED: &str = include_str!("sql/due_submitted.sql");
     let unused_since = now.before(USABLE_AFTER_APPROVAL).millis();
     let now = now.millis();
+    // Without a mode, work of every mode and account.
+    let mode = of.map(|money| money.livemode);
+    let account = of.and_then(|money| money.account.as_ref()).map(AccountId::as_str);
     match due {
-        Due::Approved => intents(connection, APPROVED, params![now, unused_since, limit]),
-        Due::Attempt(id) => intents(connection, ATTEMPT, params![id.as_str(), limit]),
-        Due::Expired => intents(connection, EXPIRED, params![now, unused_since, limit]),
-        Due::Followed => intents(connection, FOLLOWED, params![now, limit]),
-        Due::One(id) => intents(connection, ONE, params![id.as_str(), now, limit]),
-        Due::Submitted => intents(connection, SUBMITTED, params![now, limit]),
+        Due::Approved => {
+            intents(connection, APPROVED, params![now, unused_since, mode, account, limit])
+        }
+        Due::Attempt(id) => {
+            intents(connection, ATTEMPT, params![id.as_str(), mode, account, limit])
+        }
+        Due::Expired => {
+            intents(connection, EXPIRED, params![now, unused_since, mode, account, limit])
+        }
+        Due::Followed => intents(connection, FOLLOWED, params![now, mode, account, limit]),
+        Due::One(id) => intents(connection, ONE, params![id.as_str(), now, mode, account, limit]),
+        Due::Submitted => intents(connection, SUBMITTED, params![now, mode, account, limit]),
     }
 }
 
@@ -306,6 +329,42 @@ fn agent(connection: &Connection, id: &AgentId) -> Result<Option<AgentRow>, Stor
         })
     })?;
     Ok(Some(AgentRow { keys, ..agent }))
+}
+
+fn gateways(connection: &Connection) -> Result<Vec<GatewayRow>, StoreError> {
+    const SQL: &str = include_str!("sql/gateways.sql");
+    let ids = rows(connection, SQL, "gateways", [], |cells| cells.parsed("id", GatewayId::parse))?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        found.extend(gateway(connection, &id)?);
+    }
+    Ok(found)
+}
+
+fn gateway(connection: &Connection, id: &GatewayId) -> Result<Option<GatewayRow>, StoreError> {
+    const GATEWAY: &str = include_str!("sql/gateway.sql");
+    const KEYS: &str = include_str!("sql/gateway_keys.sql");
+    let found = row(connection, GATEWAY, "gateways", [id.as_str()], |cells| {
+        Ok(GatewayRow {
+            id: cells.parsed("id", GatewayId::parse)?,
+            name: cells.parsed("name", AgentName::parse)?,
+            created_at: cells.time("created_at")?,
+            revoked_at: cells.time_if("revoked_at")?,
+            keys: Vec::new(),
+        })
+    })?;
+    let Some(gateway) = found else { return Ok(None) };
+    let keys = rows(connection, KEYS, "gateway_keys", [id.as_str()], |cells| {
+        let version = cells.count("version")?;
+        Ok(GatewayKeyRow {
+            version: u32::try_from(version).map_err(|_| cells.corrupt("version"))?,
+            public_key: cells.bytes("public_key")?,
+            created_at: cells.time("created_at")?,
+            expires_at: cells.time_if("expires_at")?,
+            last_used_at: cells.time_if("last_used_at")?,
+        })
+    })?;
+    Ok(Some(GatewayRow { keys, ..gateway }))
 }
 
 fn policy(connection: &Connection) -> Result<Option<PolicyRow>, StoreError> {

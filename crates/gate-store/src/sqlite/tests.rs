@@ -15,8 +15,17 @@ const SQL_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql");
 
 /// Statements that read a whole table because that is what they are for. None is part of a decision
 /// but the stops, of which there are as many as a person made.
-const WHOLE_TABLES: [&str; 8] =
-    ["agents", "audit", "key_holders", "migrations", "reservations", "stops", "users", "windows"];
+const WHOLE_TABLES: [&str; 9] = [
+    "agents",
+    "audit",
+    "gateways",
+    "key_holders",
+    "migrations",
+    "reservations",
+    "stops",
+    "users",
+    "windows",
+];
 
 /// Each statement's name and text.
 fn statements() -> Vec<(String, String)> {

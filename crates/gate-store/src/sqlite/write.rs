@@ -6,7 +6,9 @@ use rusqlite::{Connection, ErrorCode, Params, ffi, params, params_from_iter};
 
 use super::rows::{approval_values, fault, integer, intent_values, json, row};
 use crate::audit::{AuditEntry, Head};
-use crate::port::{AgentRow, PolicyRow, Scope, SpendWindow, StopRow, StoreError, UserRow, Write};
+use crate::port::{
+    AgentRow, GatewayRow, Nonce, PolicyRow, Scope, SpendWindow, StopRow, StoreError, UserRow, Write,
+};
 
 /// Makes `write`; `head` is the audit chain's before and after it.
 ///
@@ -23,18 +25,24 @@ pub(super) fn make(
     let to = Target { connection, write: write.name() };
     match write {
         Write::Audit(entry) => *head = to.append(*head, entry)?,
+        Write::GatewayUsed { gateway, version, at } => {
+            const SQL: &str = include_str!("sql/gateway_used.sql");
+            to.run(SQL, params![at.millis(), gateway.as_str(), version])?;
+        }
         Write::InsertIntent(intent) => to.insert_intent(intent)?,
         Write::InsertPolicy(policy) => to.insert_policy(policy)?,
         Write::InsertUser(user) => to.insert_user(user)?,
         Write::LiftStop(scope) => to.lift_stop(scope)?,
         Write::NoteEvent { id, at, keep_since } => to.note_event(id, *at, *keep_since)?,
         Write::PutAgent(agent) => to.put_agent(agent)?,
+        Write::PutGateway(gateway) => to.put_gateway(gateway)?,
         Write::PutRates(rates) => to.put_rates(rates)?,
         Write::PutStop(stop) => to.put_stop(stop)?,
         Write::Release(intent) => to.release(intent)?,
         Write::Reserve { intent, usd, windows } => to.reserve(intent, *usd, windows)?,
         Write::SurrenderKey(intent) => to.surrender_key(intent)?,
         Write::UpdateIntent { was, intent } => to.update_intent(*was, intent)?,
+        Write::UseNonce { nonce, at, keep_since } => to.use_nonce(nonce, *at, *keep_since)?,
     }
     Ok(())
 }
@@ -141,6 +149,35 @@ impl Target<'_> {
             self.run(KEY, params![key.hash.0, id, place, key.hint, created_at, expires_at])?;
         }
         Ok(())
+    }
+
+    fn put_gateway(&self, gateway: &GatewayRow) -> Result<(), StoreError> {
+        const GATEWAY: &str = include_str!("sql/put_gateway.sql");
+        const NO_KEYS: &str = include_str!("sql/delete_gateway_keys.sql");
+        const KEY: &str = include_str!("sql/insert_gateway_key.sql");
+        let id = gateway.id.as_str();
+        let (created_at, revoked_at) = (gateway.created_at.millis(), millis(gateway.revoked_at));
+        self.run(GATEWAY, params![id, gateway.name.as_str(), created_at, revoked_at])?;
+        self.run(NO_KEYS, [id])?;
+        for key in &gateway.keys {
+            let created_at = key.created_at.millis();
+            let (expires_at, used_at) = (millis(key.expires_at), millis(key.last_used_at));
+            let row = params![id, key.version, key.public_key, created_at, expires_at, used_at];
+            self.run(KEY, row)?;
+        }
+        Ok(())
+    }
+
+    fn use_nonce(
+        &self,
+        nonce: &Nonce,
+        at: Timestamp,
+        keep_since: Timestamp,
+    ) -> Result<(), StoreError> {
+        const USE: &str = include_str!("sql/insert_nonce.sql");
+        const FORGET: &str = include_str!("sql/delete_nonces.sql");
+        self.run(USE, params![nonce.keyid, nonce.nonce, at.millis()])?;
+        self.run(FORGET, [keep_since.millis()]).map(drop)
     }
 
     fn put_rates(&self, rates: &RateTable) -> Result<(), StoreError> {

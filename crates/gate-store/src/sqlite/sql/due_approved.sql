@@ -4,4 +4,5 @@ WHERE intents.state = 'approved'
     AND (intents.lease_until IS NULL OR intents.lease_until <= $1)
     AND approvals.on_approval = 'execute'
     AND (approvals.expires_at > $1 OR approvals.decided_at > $2)
-ORDER BY intents.id LIMIT $3;
+    AND ($3 IS NULL OR (intents.livemode = $3 AND intents.account_id IS NOT DISTINCT FROM $4))
+ORDER BY intents.id LIMIT $5;
