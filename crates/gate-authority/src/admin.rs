@@ -2,9 +2,11 @@
 //! transaction with its audit entry.
 
 mod agents;
+mod gateways;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gate_core::bugs::{self, Bug};
 use gate_core::{
@@ -26,6 +28,8 @@ use crate::outcome;
 
 /// Longest note of a reviewer or of a stop, in characters.
 const NOTE_CHARS_MAX: usize = 500;
+/// How long the key before a rotation is still taken.
+const ROTATION_GRACE: Duration = Duration::from_secs(24 * 3600);
 /// Roles that do not review.
 const FIXED_ROLES: [&str; 4] = ["owner", "policy-editor", "auditor", "viewer"];
 
@@ -420,6 +424,19 @@ impl Site<'_> {
         details: &serde_json::Value,
     ) -> Write {
         audit(by, action, subject, details, self.now, self.ids)
+    }
+}
+
+/// Ends the keys before a new one: the newest of them at `grace`, those before it now, so that never
+/// more than two are valid. The expiries come oldest first.
+fn make_room<'k>(
+    expiries: impl DoubleEndedIterator<Item = &'k mut Option<Timestamp>>,
+    now: Timestamp,
+    grace: Timestamp,
+) {
+    for (older, expires_at) in expiries.rev().enumerate() {
+        let until = if older == 0 { grace } else { now };
+        *expires_at = Some(expires_at.map_or(until, |at| at.min(until)));
     }
 }
 

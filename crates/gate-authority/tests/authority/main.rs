@@ -15,6 +15,7 @@
 mod approvals;
 mod asking_again;
 mod caps;
+mod gateways;
 mod invariants;
 mod keys;
 mod outcomes;
