@@ -178,16 +178,27 @@ impl RemoteAuthority {
 
     /// The body of a good answer, after as many attempts as it takes and the deadline has room for.
     async fn answered(&self, call: &Call<'_>, by: Deadline) -> Result<Vec<u8>, AuthorityError> {
-        let mut attempt = 1;
+        let (mut attempt, mut in_doubt) = (1, false);
         loop {
             let lost = match self.attempt(call, by).await {
-                Ok(response) => return result_of(response),
+                Ok(response) => {
+                    return match result_of(response) {
+                        // That it is not taken now does not say that it was not taken before.
+                        Err(error @ AuthorityError::Gateway(_)) if in_doubt => Err(
+                            AuthorityError::Unavailable(format!("no answer, and then: {error}")),
+                        ),
+                        result => result,
+                    };
+                }
                 Err(lost) => lost,
             };
             let (detail, again) = match lost {
                 Lost::Unsigned(detail) => (detail.to_owned(), false),
                 Lost::Nowhere(error) => (error.to_string(), true),
-                Lost::Somewhere(detail) => (detail, call.again),
+                Lost::Somewhere(detail) => {
+                    in_doubt = true;
+                    (detail, call.again)
+                }
             };
             let next = self.clock.deadline(PAUSE);
             if !again || attempt >= ATTEMPTS_MAX || next >= by {

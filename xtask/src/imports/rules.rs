@@ -53,6 +53,12 @@ pub(crate) const TABLE: &[Rule] = &[
         because: "two secrets, two crates",
     },
     Rule::Never {
+        of: &["gate-authority"],
+        uses: &["gate-stripe", "gate-burnbound", "gate-http", "hyper"],
+        reach: Reach::Transitive,
+        because: "it decides the same embedded and served",
+    },
+    Rule::Never {
         of: &["gate-store"],
         uses: &["gate-stripe", "gate-burnbound", "gate-http", "hyper"],
         reach: Reach::Transitive,
@@ -245,6 +251,7 @@ mod tests {
             "gate-console > gate-stripe                         | gate-console → gate-stripe",
             "gate-server > gate-sim                             | gate-server → gate-sim",
             "gate-core dev> gate-sim                            | gate-core → gate-sim",
+            "gate-authority > gate-burnbound                    | gate-authority → gate-burnbound",
             "gate-authority > gate-server                       | gate-authority → gate-server",
             "gate-http > rustls, rustls > aws-lc-rs             | aws-lc-rs is in the build",
             "gate-http > tls, tls > native-tls                  | native-tls is in the build",

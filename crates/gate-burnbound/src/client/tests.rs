@@ -210,7 +210,7 @@ fn code<T>(result: Result<T, AuthorityError>) -> &'static str {
 async fn what_is_believed_and_what_is_asked_again() {
     let twice = Fate::Altered(body(good()));
     #[rustfmt::skip]
-    let table: [(&str, &[Fate], &str, usize); 13] = [
+    let table: [(&str, &[Fate], &str, usize); 14] = [
         // what becomes of each attempt                          the agent hears          attempts
         ("good",      &[good()],                                 "ok",                    1),
         ("no route",  &[Fate::Nowhere, good()],                  "ok",                    2),
@@ -224,6 +224,7 @@ async fn what_is_believed_and_what_is_asked_again() {
         ("unreadable",&[Fate::Says(200, "{}".to_owned())],       "authority_unavailable", 1),
         ("no problem",&[Fate::Says(500, "x".to_owned())],        "authority_error",       1),
         ("refused",   &[refusal(GatewayFault::NonceReused)],     "authority_error",       1),
+        ("lost, then refused", &[Fate::Lost, refusal(GatewayFault::Revoked)], "authority_unavailable", 2),
         ("expired",   &[refusal(GatewayFault::SignatureExpired)],"authority_error",       1),
     ];
     for (name, fates, expected, attempts) in table {
