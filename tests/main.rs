@@ -21,6 +21,7 @@ mod client;
 mod command_line;
 mod commits;
 mod crashes;
+mod fleet;
 mod keyless;
 mod parallel;
 mod policy_keys;

@@ -17,7 +17,7 @@ async fn ask_together(gateway: &Server, key: &str, bodies: &[Value]) -> Vec<Answ
 }
 
 /// The policy in a time zone where it is about noon, so that no day ends during a test.
-fn policy_at_noon() -> String {
+pub(crate) fn policy_at_noon() -> String {
     let hour = SystemClock::start().now().millis().div_euclid(3_600_000).rem_euclid(24);
     // The database's signs are the other way round: Etc/GMT+5 is five hours behind.
     let zone = format!("Etc/GMT{:+}", hour - 12);

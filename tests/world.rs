@@ -6,25 +6,30 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_authority::{Actor, Admin, AdminError, RatesFeed};
+use gate_burnbound::{AuthorityKey, ClientSettings, GatewaySecret, RemoteAuthority, SecretSource};
 use gate_core::{
-    AccountId, Actions, AgentName, ApprovalId, Authority, Clock, Deadline, Ids, Intent, IntentId,
-    Processor, Records, Refunds, Settings, Timestamp, UserName,
+    AccountId, Actions, AgentName, ApprovalId, Authority, Channel, Clock, Deadline, Ids, Intent,
+    IntentId, Processor, Records, Refunds, Settings, Timestamp, UserName,
 };
 use gate_http::{HyperTransport, Method, Request, Response, Transport, TransportError};
 use gate_money::parse_pins;
 use gate_sandbox::Received;
-use gate_server::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
+use gate_server::authority_api::AuthorityApi;
+use gate_server::embedded::{Embedded, EmbeddedParts};
+use gate_server::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
 use gate_server::http::{Hosts, Limits, Service};
 use gate_server::listen;
 use gate_server::stripe_sandbox::SharedSandbox;
 use gate_server::system::{SystemClock, SystemIds};
-use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
+use gate_store::{
+    AuditRow, Changes, Judge, MemStore, Reads, Snapshot, SqliteStore, Store, StoreError, Write,
+};
 use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -67,6 +72,18 @@ pub(crate) struct Setup {
     pub(crate) twin_wait: Option<Duration>,
     /// What Stripe's webhooks may be signed with; none are taken when none.
     pub(crate) webhook_secrets: Option<&'static str>,
+    /// Whether the gateway asks its authority over signed calls.
+    pub(crate) remote: bool,
+}
+
+/// Whether the gateways of this run ask an authority over the network: the whole suite runs both
+/// ways, with `GATEWAY_TESTS_AUTHORITY=remote` and without.
+#[allow(clippy::disallowed_methods, reason = "a run of tests is told by its environment")]
+pub(crate) fn remote() -> bool {
+    static REMOTE: LazyLock<bool> = LazyLock::new(|| {
+        std::env::var("GATEWAY_TESTS_AUTHORITY").is_ok_and(|authority| authority == "remote")
+    });
+    *REMOTE
 }
 
 impl Default for Setup {
@@ -79,6 +96,7 @@ impl Default for Setup {
             stripe_timeout: Duration::from_secs(5),
             twin_wait: None,
             webhook_secrets: None,
+            remote: remote(),
         }
     }
 }
@@ -87,7 +105,10 @@ impl Default for Setup {
 pub(crate) struct World {
     pub(crate) at: SocketAddr,
     pub(crate) clock: Arc<TestClock>,
+    pub(crate) embedded: Arc<Embedded>,
     pub(crate) gateway: Arc<Gateway>,
+    /// The signed calls to the authority, where it is asked over the network.
+    pub(crate) calls: Arc<Calls>,
     pub(crate) key: String,
     pub(crate) sandbox: SharedSandbox,
     pub(crate) store: Arc<dyn Store>,
@@ -108,7 +129,7 @@ impl World {
     }
 
     fn admin(&self) -> Admin<'_> {
-        Admin::new(&self.gateway.authority, Actor::cli("tests", None))
+        Admin::new(&self.embedded.authority, Actor::cli("tests", None))
     }
 
     pub(crate) async fn apply(&self, policy: &str) {
@@ -265,6 +286,10 @@ impl World {
     pub(crate) fn run_by_itself(&self) {
         let (gateway, stop) = (Arc::clone(&self.gateway), self.stop.clone());
         self.tasks.spawn(async move { gateway.run(&stop).await });
+        if self.gateway.decider.embedded().is_none() {
+            let (embedded, stop) = (Arc::clone(&self.embedded), self.stop.clone());
+            self.tasks.spawn(async move { embedded.run(&stop).await });
+        }
     }
 
     /// Reads the intent of `answer` with each commit, until `fits`.
@@ -321,9 +346,28 @@ impl Setup {
                 Arc::new(SqliteStore::open(&path, Arc::clone(&time)).unwrap())
             }
         };
+        let store: Arc<dyn Store> = Arc::new(Counted { inner: store, changes: AtomicU64::new(0) });
         let wire = Arc::new(Wire::new(Arc::clone(&time)));
-        let gateway = Arc::new(Gateway::new(Parts {
+        let embedded = Arc::new(Embedded::new(EmbeddedParts {
             store: Arc::clone(&store),
+            clock: Arc::clone(&time),
+            ids: Arc::clone(&ids),
+            feed: Arc::new(SandboxFeed(sandbox.clone())),
+            pins: parse_pins(self.pins).unwrap(),
+            rates_max_age: 7 * 24 * HOUR,
+            stripe_timeout: self.stripe_timeout,
+        }));
+        embedded.fetch_rates_once().await.unwrap();
+        let calls = Arc::new(Calls::new(Arc::clone(&time)));
+        let decider = if self.remote {
+            let account = self.account.map(|id| AccountId::parse(id).unwrap());
+            let served = Served { embedded: &embedded, clock: &time, ids: &ids, calls: &calls };
+            Decider::Remote(served.remote(account, &stop, &tasks).await)
+        } else {
+            Decider::Embedded(Arc::clone(&embedded))
+        };
+        let gateway = Arc::new(Gateway::new(Parts {
+            decider,
             clock: Arc::clone(&time),
             ids: Arc::clone(&ids),
             transport: Arc::<Wire>::clone(&wire),
@@ -336,16 +380,12 @@ impl Setup {
             webhook_keys: Arc::new(WebhookKeys::new(move || {
                 Ok(self.webhook_secrets.map(|secrets| WebhookSecrets::parse(secrets).unwrap()))
             })),
-            feed: Arc::new(SandboxFeed(sandbox.clone())),
-            pins: parse_pins(self.pins).unwrap(),
-            rates_max_age: 7 * 24 * HOUR,
             stripe_timeout: self.stripe_timeout,
             reconcile_interval: Duration::from_millis(200),
         }));
-        gateway.fetch_rates_once().await.unwrap();
         let service = Arc::new(Service {
             actions: self.actions(&gateway, &time, &ids),
-            authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),
+            authority: Arc::clone(&gateway.authority),
             records: Arc::clone(&gateway.records),
             readiness: Arc::clone(&gateway.readiness),
             webhooks: Arc::clone(&gateway.webhooks),
@@ -362,7 +402,9 @@ impl Setup {
         let mut world = World {
             at,
             clock,
+            embedded,
             gateway,
+            calls,
             key: String::new(),
             sandbox,
             store,
@@ -387,13 +429,101 @@ impl Setup {
         let Some(twin_wait) = self.twin_wait else {
             return Arc::clone(&gateway.actions);
         };
-        let authority: Arc<dyn Authority> =
-            Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority);
+        let authority: Arc<dyn Authority> = Arc::clone(&gateway.authority);
         let records: Arc<dyn Records> = Arc::clone(&gateway.records);
         let stripe: Arc<dyn Processor> = Arc::<gate_stripe::StripeClient>::clone(&gateway.stripe);
         let settings = Settings { call_timeout: self.stripe_timeout, twin_wait };
         let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
         Arc::new(Refunds::new(authority, records, stripe, clock, ids, settings))
+    }
+}
+
+/// An authority to be served.
+struct Served<'a> {
+    embedded: &'a Arc<Embedded>,
+    clock: &'a Arc<dyn Clock>,
+    ids: &'a Arc<dyn Ids>,
+    calls: &'a Arc<Calls>,
+}
+
+impl Served<'_> {
+    /// Serves it on a port of its own, and makes a gateway's way to it.
+    async fn remote(
+        &self,
+        account: Option<AccountId>,
+        stop: &CancellationToken,
+        tasks: &TaskTracker,
+    ) -> Arc<RemoteAuthority> {
+        let key = AuthorityKey::from_seed(&[9; 32]).unwrap();
+        let secret = GatewaySecret::make(&[1; 32], &key.public_key()).unwrap();
+        let admin = Admin::new(&self.embedded.authority, Actor::cli("tests", None));
+        let name = AgentName::parse("east").unwrap();
+        let gateway = admin.create_gateway(&name, secret.public_key()).await.unwrap().id;
+        let api = Arc::new(AuthorityApi {
+            authority: Arc::clone(&self.embedded.authority),
+            key,
+            clock: Arc::clone(self.clock),
+            ids: Arc::clone(self.ids),
+            stopping: stop.clone(),
+        });
+        let (listener, at) = loopback().await;
+        tasks.spawn(listen::serve(listener, None, stop.clone(), move |request, peer| {
+            Arc::clone(&api).answer(request, peer)
+        }));
+        let version = StripeConfig::default().version;
+        let remote = RemoteAuthority::new(
+            Arc::<Calls>::clone(self.calls),
+            Arc::clone(self.clock),
+            Arc::clone(self.ids),
+            ClientSettings {
+                origin: format!("http://{at}"),
+                stripped: String::new(),
+                gateway,
+                call_timeout: Duration::from_secs(10),
+            },
+            Arc::new(OneSecret(Arc::new(secret))),
+            move || {
+                let (account, version) = (account.clone(), version.clone());
+                Some(Channel { account, livemode: false, version })
+            },
+        );
+        // So that its first use is not noted in the middle of a test.
+        remote.status().await.unwrap();
+        Arc::new(remote)
+    }
+}
+
+/// A secret that never changes.
+struct OneSecret(Arc<GatewaySecret>);
+
+impl SecretSource for OneSecret {
+    fn secret(&self) -> Option<Arc<GatewaySecret>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+/// The way to the authority: keeps each signed call.
+pub(crate) struct Calls {
+    inner: HyperTransport,
+    pub(crate) sent: Mutex<Vec<Request>>,
+}
+
+impl Calls {
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { inner: HyperTransport::new(clock), sent: Mutex::default() }
+    }
+
+    /// Sends a call that was sent before once more, as it was.
+    pub(crate) async fn again(&self, call: Request, by: Deadline) -> Response {
+        self.inner.send(call, by).await.unwrap()
+    }
+}
+
+#[async_trait]
+impl Transport for Calls {
+    async fn send(&self, request: Request, by: Deadline) -> Result<Response, TransportError> {
+        self.sent.lock().unwrap().push(request.clone());
+        self.inner.send(request, by).await
     }
 }
 
@@ -432,6 +562,54 @@ pub(crate) fn outside(sandbox: &SharedSandbox, path: &str, form: &str) {
         ..gate_sandbox::Request::default()
     });
     assert_eq!(reply.status, 200, "{path}: {}", String::from_utf8_lossy(&reply.body));
+}
+
+/// A store that counts what is changed: that a signed call came is booked, and does not count.
+struct Counted {
+    inner: Arc<dyn Store>,
+    changes: AtomicU64,
+}
+
+#[async_trait]
+impl Store for Counted {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.now().await
+    }
+
+    async fn transact(&self, reads: Reads, judge: Arc<dyn Judge>) -> Result<(), StoreError> {
+        let watched = Arc::new(Watched { judge, changes: AtomicBool::new(false) });
+        self.inner.transact(reads, Arc::<Watched>::clone(&watched)).await?;
+        self.changes.fetch_add(u64::from(watched.changes.load(Ordering::SeqCst)), Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn read(&self, reads: Reads) -> Result<Snapshot, StoreError> {
+        self.inner.read(reads).await
+    }
+
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+
+    fn commits(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+}
+
+/// A judge, and whether it last changed anything.
+struct Watched {
+    judge: Arc<dyn Judge>,
+    changes: AtomicBool,
+}
+
+impl Judge for Watched {
+    fn judge(&self, now: Timestamp, seen: &Snapshot) -> Vec<Write> {
+        let writes = self.judge.judge(now, seen);
+        let booked =
+            |write: &Write| matches!(write, Write::GatewayUsed { .. } | Write::UseNonce { .. });
+        self.changes.store(!writes.iter().all(booked), Ordering::SeqCst);
+        writes
+    }
 }
 
 /// A clock whose days a test moves. Uptime, and with it every wait, is real.

@@ -11,6 +11,7 @@ mod key;
 mod lookup;
 mod place;
 mod print;
+mod remote;
 mod secret;
 mod settings;
 mod source;
@@ -28,11 +29,12 @@ use gate_core::AccountId;
 use gate_money::{Rate, parse_pins};
 
 pub use fault::ConfigFault;
-pub use key::{KeyOrigin, WebhookOrigin};
+pub use key::{GatewaySecretOrigin, KeyOrigin, WebhookOrigin};
 #[cfg(test)]
 pub(crate) use lookup::map::Map;
 pub use lookup::{FileAccess, FileFacts, FileStamp, Lookup, Process};
 pub use print::{clap_args, clap_store_args, file_schema, reference_markdown};
+pub use remote::RemoteConfig;
 pub use secret::Secret;
 pub use settings::{Preset, SETTINGS, Setting, Shape, UNSUPPORTED, Unsupported};
 pub use source::Flags;
@@ -45,14 +47,18 @@ use source::Reader;
 /// Everything that can be configured.
 #[derive(Debug)]
 pub struct Config {
+    /// Where the authority is served to gateways, if it is.
+    pub authority_listen: Option<SocketAddr>,
     /// What is logged, and how.
     pub log: LogConfig,
     /// Exchange rates.
     pub rates: RatesConfig,
+    /// The authority to ask, if it is not the one in this process.
+    pub remote: Option<RemoteConfig>,
     /// Who is served, where and how.
     pub server: ServerConfig,
-    /// Where records lie.
-    pub store: StoreConfig,
+    /// Where records lie; with the remote authority, if there is one.
+    pub store: Option<StoreConfig>,
     /// How Stripe is called.
     pub stripe: StripeConfig,
 }
@@ -114,6 +120,8 @@ pub struct StoreConfig {
     pub database: PathBuf,
     /// Whether records may be lost with their container.
     pub ephemeral: bool,
+    /// The file of the key that our own secrets follow from. It need not exist yet.
+    pub master_key: PathBuf,
 }
 
 /// Exchange rates.
@@ -152,12 +160,19 @@ pub struct Loaded {
 /// Everything that is wrong with it, at once.
 pub fn load(lookup: &dyn Lookup, flags: &Flags) -> Result<Loaded, Vec<ConfigFault>> {
     let mut reader = Reader::open(lookup, flags, Scope::All);
-    let store = read_store(&mut reader);
-    if let Some(store) = &store {
+    let remote = remote::read(&mut reader);
+    // What is wrong with the remote authority's settings is told; the store is not looked at then.
+    let store = match &remote {
+        Some(None) => read_store(&mut reader).map(Some),
+        Some(Some(_)) | None => Some(None),
+    };
+    if let Some(Some(store)) = &store {
         check_lasts(&mut reader, store);
+        remote::check_master_key(&mut reader, store);
     }
+    let authority_listen = remote::read_listen(&mut reader);
     // Without GATEWAY_EPHEMERAL, records that do not last are a fault already.
-    let data_last = store.as_ref().is_none_or(|store| {
+    let data_last = store.as_ref().and_then(Option::as_ref).is_none_or(|store| {
         let places = [&store.data_dir, &store.database];
         !store.ephemeral || places.iter().all(|path| place::lasts(lookup, path))
     });
@@ -166,9 +181,16 @@ pub fn load(lookup: &dyn Lookup, flags: &Flags) -> Result<Loaded, Vec<ConfigFaul
     let rates = read_rates(&mut reader);
     let log = read_log(&mut reader);
     let Reader { faults, warnings, .. } = reader;
-    match (log, rates, server, store, stripe) {
-        (Some(log), Some(rates), Some(server), Some(store), Some(stripe)) if faults.is_empty() => {
-            let config = Config { log, rates, server, store, stripe };
+    match (log, rates, server, store, stripe, remote.zip(authority_listen)) {
+        (
+            Some(log),
+            Some(rates),
+            Some(server),
+            Some(store),
+            Some(stripe),
+            Some((remote, authority_listen)),
+        ) if faults.is_empty() => {
+            let config = Config { authority_listen, log, rates, remote, server, store, stripe };
             Ok(Loaded { config, warnings })
         }
         _ => Err(faults),
@@ -190,6 +212,7 @@ pub fn load_store(
     flags: &Flags,
 ) -> Result<(StoreConfig, Vec<String>), Vec<ConfigFault>> {
     let mut reader = Reader::open(lookup, flags, Scope::Store);
+    remote::refuse(&mut reader);
     let store = read_store(&mut reader);
     let Reader { faults, warnings, .. } = reader;
     match store {
@@ -211,7 +234,10 @@ fn read_store(reader: &mut Reader<'_>) -> Option<StoreConfig> {
         let problem = format!("is {database:?}, which is a directory: name a file");
         reader.fault(&settings::DATABASE, problem);
     }
-    Some(StoreConfig { data_dir, database, ephemeral: ephemeral? })
+    let master_key = remote::read_master_key_path(reader)?;
+    let master_key = master_key.unwrap_or_else(|| data_dir.join("master.key"));
+    let master_key = reader.lookup.absolute(&master_key);
+    Some(StoreConfig { data_dir, database, ephemeral: ephemeral?, master_key })
 }
 
 /// Notes the first of the places whose content is lost with the container.

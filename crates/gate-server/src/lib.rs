@@ -11,15 +11,18 @@
     )
 )]
 
+pub mod authority_api;
 mod cli;
 pub mod config;
 mod demo;
 mod detach;
+pub mod embedded;
 mod feed;
 pub mod gateway;
 pub mod http;
 pub mod listen;
 pub mod logging;
+mod master_key;
 mod readiness;
 mod reread;
 mod serve;

@@ -1,5 +1,7 @@
-//! Administration: agents, users, policies, approvals, intents, stops. Works on the store, beside
+//! Administration: agents, gateways, users, policies, approvals, intents, stops. Works on the store, beside
 //! a running server.
+
+mod gateways;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -47,14 +49,18 @@ pub(super) async fn run(
         only_the_owner_reads(&store.database, lookup.as_ref())?;
     }
     let os_user = os_user(lookup.as_ref());
-    let authority = open(&store)?;
+    let (authority, ids) = open(&store)?;
     let admin = Admin::new(&authority, Actor::cli(&os_user, acting_as.as_ref()));
-    let work = Work { admin, given, out };
+    let work = Work { admin, given, out, store: &store, ids: &ids };
     match (group, verb) {
         ("agent", "create") => work.create_agent().await,
         ("agent", "list") => work.list_agents().await,
         ("agent", "rotate") => work.rotate_agent().await,
         ("agent", "revoke") => work.revoke_agent().await,
+        ("gateway", "create") => work.create_gateway().await,
+        ("gateway", "list") => work.list_gateways().await,
+        ("gateway", "rotate") => work.rotate_gateway().await,
+        ("gateway", _) => work.revoke_gateway().await,
         ("user", "create") => work.create_user().await,
         ("user", _) => work.list_users().await,
         ("policy", "apply") => work.apply_policy().await,
@@ -71,15 +77,16 @@ pub(super) async fn run(
 }
 
 /// Opens the store, which is made when there is none.
-fn open(config: &StoreConfig) -> Result<LocalAuthority, Failed> {
+fn open(config: &StoreConfig) -> Result<(LocalAuthority, SystemIds), Failed> {
     if let Some(dir) = config.database.parent() {
         make_data_dir(dir).map_err(Failed::Work)?;
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let store = SqliteStore::open(&config.database, Arc::clone(&clock))
         .map_err(|error| Failed::Work(format!("{}: {error}", config.database.display())))?;
-    let ids = Arc::new(SystemIds::default());
-    Ok(LocalAuthority::new(Arc::new(store), clock, ids, AuthorityConfig::default()))
+    let ids = SystemIds::default();
+    let shared = Arc::new(ids.clone());
+    Ok((LocalAuthority::new(Arc::new(store), clock, shared, AuthorityConfig::default()), ids))
 }
 
 /// Acting for a person takes a store that nobody but its owner can read: who can write it could
@@ -114,6 +121,8 @@ struct Work<'a> {
     admin: Admin<'a>,
     given: &'a ArgMatches,
     out: &'a Output,
+    store: &'a StoreConfig,
+    ids: &'a SystemIds,
 }
 
 impl Work<'_> {
