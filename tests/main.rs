@@ -27,6 +27,7 @@ mod parallel;
 mod policy_keys;
 mod process;
 mod reads;
+mod remote;
 mod reports_charges;
 mod reports_money;
 mod reports_twice;

@@ -6,36 +6,33 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_authority::{Actor, Admin, AdminError, RatesFeed};
-use gate_burnbound::{AuthorityKey, ClientSettings, GatewaySecret, RemoteAuthority, SecretSource};
 use gate_core::{
-    AccountId, Actions, AgentName, ApprovalId, Authority, Channel, Clock, Deadline, Ids, Intent,
-    IntentId, Processor, Records, Refunds, Settings, Timestamp, UserName,
+    AccountId, Actions, AgentName, ApprovalId, Authority, Clock, Deadline, Ids, Intent, IntentId,
+    Processor, Records, Refunds, Settings, Timestamp, UserName,
 };
 use gate_http::{HyperTransport, Method, Request, Response, Transport, TransportError};
 use gate_money::parse_pins;
 use gate_sandbox::Received;
-use gate_server::authority_api::AuthorityApi;
 use gate_server::embedded::{Embedded, EmbeddedParts};
 use gate_server::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
 use gate_server::http::{Hosts, Limits, Service};
 use gate_server::listen;
 use gate_server::stripe_sandbox::SharedSandbox;
 use gate_server::system::{SystemClock, SystemIds};
-use gate_store::{
-    AuditRow, Changes, Judge, MemStore, Reads, Snapshot, SqliteStore, Store, StoreError, Write,
-};
+use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
 use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::{Answer, Call};
+use crate::remote::{Calls, Counted, Served};
 
 /// Where a request for a refund goes.
 pub(crate) const REFUND: &str = "/v1/actions/stripe.refund";
@@ -346,7 +343,7 @@ impl Setup {
                 Arc::new(SqliteStore::open(&path, Arc::clone(&time)).unwrap())
             }
         };
-        let store: Arc<dyn Store> = Arc::new(Counted { inner: store, changes: AtomicU64::new(0) });
+        let store: Arc<dyn Store> = Arc::new(Counted::new(store));
         let wire = Arc::new(Wire::new(Arc::clone(&time)));
         let embedded = Arc::new(Embedded::new(EmbeddedParts {
             store: Arc::clone(&store),
@@ -438,96 +435,7 @@ impl Setup {
     }
 }
 
-/// An authority to be served.
-struct Served<'a> {
-    embedded: &'a Arc<Embedded>,
-    clock: &'a Arc<dyn Clock>,
-    ids: &'a Arc<dyn Ids>,
-    calls: &'a Arc<Calls>,
-}
-
-impl Served<'_> {
-    /// Serves it on a port of its own, and makes a gateway's way to it.
-    async fn remote(
-        &self,
-        account: Option<AccountId>,
-        stop: &CancellationToken,
-        tasks: &TaskTracker,
-    ) -> Arc<RemoteAuthority> {
-        let key = AuthorityKey::from_seed(&[9; 32]).unwrap();
-        let secret = GatewaySecret::make(&[1; 32], &key.public_key()).unwrap();
-        let admin = Admin::new(&self.embedded.authority, Actor::cli("tests", None));
-        let name = AgentName::parse("east").unwrap();
-        let gateway = admin.create_gateway(&name, secret.public_key()).await.unwrap().id;
-        let api = Arc::new(AuthorityApi {
-            authority: Arc::clone(&self.embedded.authority),
-            key,
-            clock: Arc::clone(self.clock),
-            ids: Arc::clone(self.ids),
-            stopping: stop.clone(),
-        });
-        let (listener, at) = loopback().await;
-        tasks.spawn(listen::serve(listener, None, stop.clone(), move |request, peer| {
-            Arc::clone(&api).answer(request, peer)
-        }));
-        let version = StripeConfig::default().version;
-        let remote = RemoteAuthority::new(
-            Arc::<Calls>::clone(self.calls),
-            Arc::clone(self.clock),
-            Arc::clone(self.ids),
-            ClientSettings {
-                origin: format!("http://{at}"),
-                stripped: String::new(),
-                gateway,
-                call_timeout: Duration::from_secs(10),
-            },
-            Arc::new(OneSecret(Arc::new(secret))),
-            move || {
-                let (account, version) = (account.clone(), version.clone());
-                Some(Channel { account, livemode: false, version })
-            },
-        );
-        // So that its first use is not noted in the middle of a test.
-        remote.status().await.unwrap();
-        Arc::new(remote)
-    }
-}
-
-/// A secret that never changes.
-struct OneSecret(Arc<GatewaySecret>);
-
-impl SecretSource for OneSecret {
-    fn secret(&self) -> Option<Arc<GatewaySecret>> {
-        Some(Arc::clone(&self.0))
-    }
-}
-
-/// The way to the authority: keeps each signed call.
-pub(crate) struct Calls {
-    inner: HyperTransport,
-    pub(crate) sent: Mutex<Vec<Request>>,
-}
-
-impl Calls {
-    fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { inner: HyperTransport::new(clock), sent: Mutex::default() }
-    }
-
-    /// Sends a call that was sent before once more, as it was.
-    pub(crate) async fn again(&self, call: Request, by: Deadline) -> Response {
-        self.inner.send(call, by).await.unwrap()
-    }
-}
-
-#[async_trait]
-impl Transport for Calls {
-    async fn send(&self, request: Request, by: Deadline) -> Result<Response, TransportError> {
-        self.sent.lock().unwrap().push(request.clone());
-        self.inner.send(request, by).await
-    }
-}
-
-async fn loopback() -> (tokio::net::TcpListener, SocketAddr) {
+pub(crate) async fn loopback() -> (tokio::net::TcpListener, SocketAddr) {
     listen::open(([127, 0, 0, 1], 0).into()).await.unwrap()
 }
 
@@ -562,54 +470,6 @@ pub(crate) fn outside(sandbox: &SharedSandbox, path: &str, form: &str) {
         ..gate_sandbox::Request::default()
     });
     assert_eq!(reply.status, 200, "{path}: {}", String::from_utf8_lossy(&reply.body));
-}
-
-/// A store that counts what is changed: that a signed call came is booked, and does not count.
-struct Counted {
-    inner: Arc<dyn Store>,
-    changes: AtomicU64,
-}
-
-#[async_trait]
-impl Store for Counted {
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.now().await
-    }
-
-    async fn transact(&self, reads: Reads, judge: Arc<dyn Judge>) -> Result<(), StoreError> {
-        let watched = Arc::new(Watched { judge, changes: AtomicBool::new(false) });
-        self.inner.transact(reads, Arc::<Watched>::clone(&watched)).await?;
-        self.changes.fetch_add(u64::from(watched.changes.load(Ordering::SeqCst)), Ordering::SeqCst);
-        Ok(())
-    }
-
-    async fn read(&self, reads: Reads) -> Result<Snapshot, StoreError> {
-        self.inner.read(reads).await
-    }
-
-    fn changes(&self) -> Changes {
-        self.inner.changes()
-    }
-
-    fn commits(&self) -> u64 {
-        self.changes.load(Ordering::SeqCst)
-    }
-}
-
-/// A judge, and whether it last changed anything.
-struct Watched {
-    judge: Arc<dyn Judge>,
-    changes: AtomicBool,
-}
-
-impl Judge for Watched {
-    fn judge(&self, now: Timestamp, seen: &Snapshot) -> Vec<Write> {
-        let writes = self.judge.judge(now, seen);
-        let booked =
-            |write: &Write| matches!(write, Write::GatewayUsed { .. } | Write::UseNonce { .. });
-        self.changes.store(!writes.iter().all(booked), Ordering::SeqCst);
-        writes
-    }
 }
 
 /// A clock whose days a test moves. Uptime, and with it every wait, is real.
