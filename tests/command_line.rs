@@ -505,11 +505,11 @@ async fn a_key_of_another_account_makes_not_ready() {
     let (home, key) = Home::with_agent(POLICY);
     let charge = json!({ "id": "ch_ours", "amount": 500, "currency": "usd" });
     ours.control("/_sandbox/charges", &charge).await;
-    let gateway = home.serve(&ours, &[]);
+    let gateway = home.serve_embedded(&ours, &[]);
     assert_eq!(gateway.ask(&key, &json!({ "target": "ch_ours" })).await.line(), "200 refunded");
     drop(gateway);
     for (stripe, status, expected) in [(&another, 503, "failing"), (&ours, 200, "ok")] {
-        let gateway = home.serve(stripe, &[]);
+        let gateway = home.serve_embedded(stripe, &[]);
         // It looks while it serves already.
         stripe.received("GET", "/v1/charges/ch_ours").await;
         let ready = gateway.ready(status).await;

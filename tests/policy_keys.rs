@@ -1,7 +1,7 @@
 //! Every key of the policy changes a decision, and every denial says what was met, what is left
 //! and when it resets.
 
-use gate_core::{Authority, Work};
+use gate_core::Work;
 use gate_server::gateway::Gateway;
 use serde_json::{Value, json};
 

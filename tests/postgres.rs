@@ -28,7 +28,8 @@ async fn a_cap_holds_across_two_gateways() {
     let database = Cluster::shared().database();
     let (home, other) = (Home::on(&database.url), Home::on(&database.url));
     let key = home.furnish(&policy_at_noon());
-    let gateways = [home.serve(&sandbox, &[RATE]), other.serve(&sandbox, &[RATE])];
+    let gateways =
+        [home.serve_embedded(&sandbox, &[RATE]), other.serve_embedded(&sandbox, &[RATE])];
     let charges: Vec<Value> = (0..200).map(|n| json!({ "id": format!("ch_{n}") })).collect();
     join_all(charges.iter().map(|charge| sandbox.control("/_sandbox/charges", charge))).await;
     let asks: Vec<Value> = (0..200)
@@ -56,7 +57,8 @@ async fn another_gateway_takes_over_from_one_that_is_killed() {
     let database = Cluster::shared().database();
     let (home, other) = (Home::on(&database.url), Home::on(&database.url));
     let key = home.furnish(POLICY);
-    let (first, second) = (home.serve(&sandbox, &SHORT), other.serve(&sandbox, &SHORT));
+    let (first, second) =
+        (home.serve_embedded(&sandbox, &SHORT), other.serve_embedded(&sandbox, &SHORT));
     sandbox.control("/_sandbox/charges", &json!({ "id": "ch_1" })).await;
     sandbox.fault("delay", 1, 900).await;
     let body = json!({ "target": "ch_1", "idempotencyKey": "k" });

@@ -5,12 +5,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Answer, Call};
-use crate::world::REFUND;
+use crate::world::{REFUND, remote};
 
 /// The Stripe key that gateways are given.
 pub(crate) const KEY: &str = "rk_test_51KeyOfTheProcess9876";
@@ -185,7 +186,20 @@ pub(crate) struct Home {
     dir: TempDir,
     /// Where the records are, when not in a file in the directory.
     database: Option<String>,
+    /// Where gateways ask over the network: the authority's process, and their credential.
+    fleet: Mutex<Option<Fleet>>,
 }
+
+/// An authority that runs, and one gateway's credential for it.
+struct Fleet {
+    authority: Server,
+    id: String,
+    secret: String,
+}
+
+/// Variables that are the authority's where it runs alone.
+const THE_AUTHORITYS: [&str; 4] =
+    ["FIAT_USD_RATES", "GATEWAY_DATABASE", "GATEWAY_FX_URL", "GATEWAY_FX_MAX_AGE"];
 
 /// What a command came to.
 #[derive(Debug)]
@@ -203,7 +217,7 @@ impl Ran {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), database: None }
+        Self { dir: tempfile::tempdir().unwrap(), database: None, fleet: Mutex::default() }
     }
 
     /// A data directory whose records are in the PostgreSQL database of this address.
@@ -281,6 +295,19 @@ impl Home {
 
     /// The same without a Stripe key, unless the variables give one.
     pub(crate) fn serve_without_key(&self, sandbox: &Server, variables: &[(&str, &str)]) -> Server {
+        if remote() {
+            return self.remote_gateway(sandbox, variables);
+        }
+        self.gateway_with_authority(sandbox, variables)
+    }
+
+    /// Starts a gateway with the authority in it, however the tests are run.
+    pub(crate) fn serve_embedded(&self, sandbox: &Server, variables: &[(&str, &str)]) -> Server {
+        let key = [("STRIPE_SECRET_KEY", KEY)];
+        self.gateway_with_authority(sandbox, &[&key, variables].concat())
+    }
+
+    fn gateway_with_authority(&self, sandbox: &Server, variables: &[(&str, &str)]) -> Server {
         let stripe = format!("http://{}", sandbox.at);
         let mut command = binary();
         command
@@ -292,5 +319,75 @@ impl Home {
             .env("STRIPE_API_BASE", stripe)
             .envs(variables.iter().copied());
         Server::start(command, self.path("log"), None)
+    }
+
+    /// Starts a gateway that asks this data directory's authority, which is started when it does
+    /// not run yet. The gateway has no directory.
+    pub(crate) fn serve_remote(&self, sandbox: &Server, variables: &[(&str, &str)]) -> Server {
+        let key = [("STRIPE_SECRET_KEY", KEY)];
+        self.remote_gateway(sandbox, &[&key, variables].concat())
+    }
+
+    fn remote_gateway(&self, sandbox: &Server, variables: &[(&str, &str)]) -> Server {
+        let mut fleet = self.fleet.lock().unwrap();
+        let fleet = fleet.get_or_insert_with(|| {
+            let authority = self.serve_authority(sandbox, "127.0.0.1:0", variables);
+            let made = self.done(&["gateway", "create", "east", "--json"]).json();
+            let text = |name: &str| made[name].as_str().unwrap().to_owned();
+            Fleet { authority, id: text("id"), secret: text("secret") }
+        });
+        let mut command = binary();
+        let gateways = |(name, _): &&(&str, &str)| !THE_AUTHORITYS.contains(name);
+        command
+            .args(["serve", "--port", "0"])
+            .env("BURNBOUND_API", format!("http://{}", fleet.authority.at))
+            .env("BURNBOUND_GATEWAY_ID", &fleet.id)
+            .env("BURNBOUND_GATEWAY_SECRET", &fleet.secret)
+            .env("GATEWAY_RECONCILE_INTERVAL", "1s")
+            .env("STRIPE_API_BASE", format!("http://{}", sandbox.at))
+            .envs(variables.iter().filter(gateways).copied());
+        let log = self.path(&format!("log-{}", self.dir.path().read_dir().unwrap().count()));
+        Server::start(command, log, None)
+    }
+
+    /// Starts the authority alone.
+    pub(crate) fn serve_authority(
+        &self,
+        sandbox: &Server,
+        listen: &str,
+        variables: &[(&str, &str)],
+    ) -> Server {
+        let rates = format!("http://{}/_sandbox/rates/eurofxref-daily.xml", sandbox.at);
+        let mut command = binary();
+        let not_stripes = |(name, _): &&(&str, &str)| !name.starts_with("STRIPE_");
+        command
+            .args(["authority"])
+            .env("AUTHORITY_LISTEN", listen)
+            .env("GATEWAY_DATA_DIR", self.data())
+            .env("GATEWAY_EPHEMERAL", "1")
+            .env("GATEWAY_FX_URL", rates)
+            .envs(variables.iter().filter(not_stripes).copied());
+        Server::start(command, self.path("log-authority"), None)
+    }
+
+    /// Where the authority listens.
+    pub(crate) fn authority_at(&self) -> SocketAddr {
+        self.fleet.lock().unwrap().as_ref().unwrap().authority.at
+    }
+
+    /// The gateways' secret, and what the authority logged.
+    pub(crate) fn secret_and_log(&self) -> (String, String) {
+        let secret = self.fleet.lock().unwrap().as_ref().unwrap().secret.clone();
+        (secret, std::fs::read_to_string(self.path("log-authority")).unwrap())
+    }
+
+    /// Kills the authority, and starts it anew on the same port.
+    pub(crate) fn kill_authority(&self, sandbox: &Server, variables: &[(&str, &str)]) {
+        let mut fleet = self.fleet.lock().unwrap();
+        let Fleet { authority, id, secret } = fleet.take().unwrap();
+        let at = authority.at.to_string();
+        assert_eq!(authority.kill().code, None);
+        let authority = self.serve_authority(sandbox, &at, variables);
+        *fleet = Some(Fleet { authority, id, secret });
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,7 +19,8 @@ use gate_core::{
 use gate_http::{HyperTransport, Method, Request, Response, Transport, TransportError};
 use gate_money::parse_pins;
 use gate_sandbox::Received;
-use gate_server::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
+use gate_server::embedded::{Embedded, EmbeddedParts};
+use gate_server::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
 use gate_server::http::{Hosts, Limits, Service};
 use gate_server::listen;
 use gate_server::stripe_sandbox::SharedSandbox;
@@ -31,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::{Answer, Call};
+use crate::remote::{Calls, Counted, Served};
 
 /// Where a request for a refund goes.
 pub(crate) const REFUND: &str = "/v1/actions/stripe.refund";
@@ -67,6 +69,18 @@ pub(crate) struct Setup {
     pub(crate) twin_wait: Option<Duration>,
     /// What Stripe's webhooks may be signed with; none are taken when none.
     pub(crate) webhook_secrets: Option<&'static str>,
+    /// Whether the gateway asks its authority over signed calls.
+    pub(crate) remote: bool,
+}
+
+/// Whether the gateways of this run ask an authority over the network: the whole suite runs both
+/// ways, with `GATEWAY_TESTS_AUTHORITY=remote` and without.
+#[allow(clippy::disallowed_methods, reason = "a run of tests is told by its environment")]
+pub(crate) fn remote() -> bool {
+    static REMOTE: LazyLock<bool> = LazyLock::new(|| {
+        std::env::var("GATEWAY_TESTS_AUTHORITY").is_ok_and(|authority| authority == "remote")
+    });
+    *REMOTE
 }
 
 impl Default for Setup {
@@ -79,6 +93,7 @@ impl Default for Setup {
             stripe_timeout: Duration::from_secs(5),
             twin_wait: None,
             webhook_secrets: None,
+            remote: remote(),
         }
     }
 }
@@ -87,7 +102,10 @@ impl Default for Setup {
 pub(crate) struct World {
     pub(crate) at: SocketAddr,
     pub(crate) clock: Arc<TestClock>,
+    pub(crate) embedded: Arc<Embedded>,
     pub(crate) gateway: Arc<Gateway>,
+    /// The signed calls to the authority, where it is asked over the network.
+    pub(crate) calls: Arc<Calls>,
     pub(crate) key: String,
     pub(crate) sandbox: SharedSandbox,
     pub(crate) store: Arc<dyn Store>,
@@ -108,7 +126,7 @@ impl World {
     }
 
     fn admin(&self) -> Admin<'_> {
-        Admin::new(&self.gateway.authority, Actor::cli("tests", None))
+        Admin::new(&self.embedded.authority, Actor::cli("tests", None))
     }
 
     pub(crate) async fn apply(&self, policy: &str) {
@@ -265,6 +283,10 @@ impl World {
     pub(crate) fn run_by_itself(&self) {
         let (gateway, stop) = (Arc::clone(&self.gateway), self.stop.clone());
         self.tasks.spawn(async move { gateway.run(&stop).await });
+        if self.gateway.decider.embedded().is_none() {
+            let (embedded, stop) = (Arc::clone(&self.embedded), self.stop.clone());
+            self.tasks.spawn(async move { embedded.run(&stop).await });
+        }
     }
 
     /// Reads the intent of `answer` with each commit, until `fits`.
@@ -325,9 +347,28 @@ impl Setup {
                 Arc::new(SqliteStore::open(&path, Arc::clone(&time)).unwrap())
             }
         };
+        let store: Arc<dyn Store> = Arc::new(Counted::new(store));
         let wire = Arc::new(Wire::new(Arc::clone(&time)));
-        let gateway = Arc::new(Gateway::new(Parts {
+        let embedded = Arc::new(Embedded::new(EmbeddedParts {
             store: Arc::clone(&store),
+            clock: Arc::clone(&time),
+            ids: Arc::clone(&ids),
+            feed: Arc::new(SandboxFeed(sandbox.clone())),
+            pins: parse_pins(self.pins).unwrap(),
+            rates_max_age: 7 * 24 * HOUR,
+            stripe_timeout: self.stripe_timeout,
+        }));
+        embedded.fetch_rates_once().await.unwrap();
+        let calls = Arc::new(Calls::new(Arc::clone(&time)));
+        let decider = if self.remote {
+            let account = self.account.map(|id| AccountId::parse(id).unwrap());
+            let served = Served { embedded: &embedded, clock: &time, ids: &ids, calls: &calls };
+            Decider::Remote(served.remote(account, &stop, &tasks).await)
+        } else {
+            Decider::Embedded(Arc::clone(&embedded))
+        };
+        let gateway = Arc::new(Gateway::new(Parts {
+            decider,
             clock: Arc::clone(&time),
             ids: Arc::clone(&ids),
             transport: Arc::<Wire>::clone(&wire),
@@ -340,16 +381,12 @@ impl Setup {
             webhook_keys: Arc::new(WebhookKeys::new(move || {
                 Ok(self.webhook_secrets.map(|secrets| WebhookSecrets::parse(secrets).unwrap()))
             })),
-            feed: Arc::new(SandboxFeed(sandbox.clone())),
-            pins: parse_pins(self.pins).unwrap(),
-            rates_max_age: 7 * 24 * HOUR,
             stripe_timeout: self.stripe_timeout,
             reconcile_interval: Duration::from_millis(200),
         }));
-        gateway.fetch_rates_once().await.unwrap();
         let service = Arc::new(Service {
             actions: self.actions(&gateway, &time, &ids),
-            authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),
+            authority: Arc::clone(&gateway.authority),
             records: Arc::clone(&gateway.records),
             readiness: Arc::clone(&gateway.readiness),
             webhooks: Arc::clone(&gateway.webhooks),
@@ -366,7 +403,9 @@ impl Setup {
         let mut world = World {
             at,
             clock,
+            embedded,
             gateway,
+            calls,
             key: String::new(),
             sandbox,
             store,
@@ -391,8 +430,7 @@ impl Setup {
         let Some(twin_wait) = self.twin_wait else {
             return Arc::clone(&gateway.actions);
         };
-        let authority: Arc<dyn Authority> =
-            Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority);
+        let authority: Arc<dyn Authority> = Arc::clone(&gateway.authority);
         let records: Arc<dyn Records> = Arc::clone(&gateway.records);
         let stripe: Arc<dyn Processor> = Arc::<gate_stripe::StripeClient>::clone(&gateway.stripe);
         let settings = Settings { call_timeout: self.stripe_timeout, twin_wait };
@@ -401,7 +439,7 @@ impl Setup {
     }
 }
 
-async fn loopback() -> (tokio::net::TcpListener, SocketAddr) {
+pub(crate) async fn loopback() -> (tokio::net::TcpListener, SocketAddr) {
     listen::open(([127, 0, 0, 1], 0).into()).await.unwrap()
 }
 

@@ -22,7 +22,7 @@ struct Step {
 }
 
 /// The cheap ones first.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "tools", run: tools::run, remedy: None },
     Step {
         name: "fmt",
@@ -49,6 +49,18 @@ const STEPS: [Step; 12] = [
             ]))
         },
         remedy: Some("run the failed test alone: cargo test -p <crate> <name>"),
+    },
+    // The same black-box tests again, with each gateway asking an authority over the network.
+    Step {
+        name: "remote",
+        run: |workspace| {
+            let tests = ["test", "--package", "gate-tests", "--test", "gateway", "--locked"];
+            let mut command = workspace.cargo(&tests);
+            workspace::run(command.env("GATEWAY_TESTS_AUTHORITY", "remote"))
+        },
+        remedy: Some(
+            "run the failed test alone: GATEWAY_TESTS_AUTHORITY=remote cargo test -p gate-tests <name>",
+        ),
     },
     Step { name: "generated", run: generate::check, remedy: None },
     Step { name: "contract", run: contract::run, remedy: None },

@@ -48,6 +48,8 @@ mod tests {
         ];
         for (millis, text) in table {
             assert_eq!(rfc3339(Timestamp::from_millis(millis)), text);
+            let back = parse_time(text).unwrap();
+            assert_eq!(rfc3339(back), text, "and back");
         }
     }
 

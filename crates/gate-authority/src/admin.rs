@@ -4,12 +4,14 @@
 mod agents;
 mod approvals;
 mod emptying;
+mod gateways;
 mod people;
 mod policies;
 mod stops;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gate_core::{
     ActionError, AuthorityError, Ids, Intent, IntentId, RefundId, State, Timestamp, UserName,
@@ -34,6 +36,8 @@ pub use emptying::{EmptiedCount, Emptying};
 
 /// Longest note of a reviewer or of a stop, in characters.
 const NOTE_CHARS_MAX: usize = 500;
+/// How long the key before a rotation is still taken.
+const ROTATION_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// What a person's command came to, if not to what was wanted. Nothing was changed.
 #[derive(Debug)]
@@ -73,6 +77,7 @@ impl From<AuthorityError> for AdminError {
         match error {
             AuthorityError::Asked(error) => Self::Conflict(error.to_string()),
             other @ (AuthorityError::Broken(_)
+            | AuthorityError::Gateway(_)
             | AuthorityError::Stale
             | AuthorityError::StoreUnavailable(_)
             | AuthorityError::Unauthenticated
@@ -251,6 +256,19 @@ impl Site<'_> {
         details: &serde_json::Value,
     ) -> Write {
         audit(by, action, subject, details, self.now, self.ids)
+    }
+}
+
+/// Ends the keys before a new one: the newest of them at `grace`, those before it now, so that never
+/// more than two are valid. The expiries come oldest first.
+fn make_room<'k>(
+    expiries: impl DoubleEndedIterator<Item = &'k mut Option<Timestamp>>,
+    now: Timestamp,
+    grace: Timestamp,
+) {
+    for (older, expires_at) in expiries.rev().enumerate() {
+        let until = if older == 0 { grace } else { now };
+        *expires_at = Some(expires_at.map_or(until, |at| at.min(until)));
     }
 }
 

@@ -7,17 +7,18 @@ use async_trait::async_trait;
 use gate_core::bugs::{self, Bug};
 use gate_core::{
     Agent, AgentId, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Charge, Claim,
-    Clock, Decided, Ids, Intent, IntentId, Justification, Lease, Outcome, Preview, State,
+    Clock, Decided, Ids, Intent, IntentId, Justification, Lease, Notes, Outcome, Preview, State,
     Timestamp, Wanted, Work,
 };
 use gate_money::Rate;
 use gate_policy::{Policy, Stops};
 use gate_store::{
-    AgentBy, AgentRow, Due, IntentBy, KeyHash, PolicyRow, Prior, Reads, Refused, Scope, Snapshot,
-    Store, Write,
+    AgentBy, AgentRow, Due, IntentBy, KeyHash, Money, PolicyRow, Prior, Reads, Refused, Scope,
+    Snapshot, Store, Write,
 };
 
 use crate::change::{Actor, Plan, store_error, transact};
+use crate::gateways::{Caller, ReadNonces};
 use crate::keys::{self, Seed};
 use crate::{approval, decide, outcome};
 
@@ -57,6 +58,9 @@ pub struct LocalAuthority {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) config: Arc<AuthorityConfig>,
     pub(crate) policies: Arc<Policies>,
+    pub(crate) read_nonces: Arc<ReadNonces>,
+    /// Whose signed call is served, if it is one.
+    caller: Option<Caller>,
 }
 
 impl LocalAuthority {
@@ -68,7 +72,52 @@ impl LocalAuthority {
         ids: Arc<dyn Ids>,
         config: AuthorityConfig,
     ) -> Self {
-        Self { store, clock, ids, config: Arc::new(config), policies: Arc::default() }
+        Self {
+            store,
+            clock,
+            ids,
+            config: Arc::new(config),
+            policies: Arc::default(),
+            read_nonces: Arc::default(),
+            caller: None,
+        }
+    }
+
+    /// The same authority, serving one signed call: what that call changes is written together with
+    /// its nonce, or not at all, and so once.
+    #[must_use]
+    pub fn serving(&self, caller: Caller) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+            config: Arc::clone(&self.config),
+            policies: Arc::clone(&self.policies),
+            read_nonces: Arc::clone(&self.read_nonces),
+            caller: Some(caller),
+        }
+    }
+
+    /// One transaction of a call of the port; under a signed call its nonce goes with it, also where
+    /// nothing else is written: sent again, it might have something to change.
+    pub(crate) async fn change<T: Send + 'static>(
+        &self,
+        reads: Reads,
+        judge: impl Fn(Timestamp, &Snapshot) -> Plan<T> + Send + Sync + 'static,
+    ) -> Result<T, AuthorityError> {
+        let Some(caller) = self.caller.clone() else {
+            return transact(self.store.as_ref(), reads, judge).await;
+        };
+        let reads = caller.reads(reads);
+        let judge = move |now, seen: &Snapshot| match caller.admitted(now, seen) {
+            Err(fault) => Plan::nothing(Err(AuthorityError::Gateway(fault))),
+            Ok(mut writes) => {
+                let mut plan = judge(now, seen);
+                writes.append(&mut plan.writes);
+                Plan { writes, reply: Ok(plan.reply) }
+            }
+        };
+        transact(self.store.as_ref(), reads, judge).await?
     }
 
     pub(crate) async fn read(&self, reads: Reads) -> Result<Snapshot, AuthorityError> {
@@ -224,7 +273,7 @@ impl Authority for LocalAuthority {
             });
             flatten(plan)
         };
-        transact(self.store.as_ref(), reads, judge).await?
+        self.change(reads, judge).await?
     }
 
     async fn preview(
@@ -251,49 +300,11 @@ impl Authority for LocalAuthority {
     }
 
     async fn execute(&self, claim: &Claim, charge: &Charge) -> Result<Decided, AuthorityError> {
-        let seed = Seed::draw(self.ids.as_ref());
-        let reads = Reads {
-            agent: Some(AgentBy::OfIntent),
-            intent: Some(IntentBy::Id(claim.intent.id.clone())),
-            policy: true,
-            customer: charge.customer.id().cloned(),
-            rates: true,
-            users: true,
-            ..Reads::default()
-        };
-        let (config, policies) = (Arc::clone(&self.config), Arc::clone(&self.policies));
-        let (fence, charge) = (claim.lease.fence, charge.clone());
-        let judge = move |now, seen: &Snapshot| {
-            let world = decide::World { now, seen, config: &config, ids: &seed.stream() };
-            flatten(
-                policies
-                    .of(seen.policy.as_ref())
-                    .and_then(|policy| approval::execute(fence, &charge, &policy, &world)),
-            )
-        };
-        transact(self.store.as_ref(), reads, judge).await?
+        self.execute_under(&claim.intent.id, claim.lease.fence, charge).await
     }
 
     async fn claim(&self, work: Work, limit: u16) -> Result<Vec<Claim>, AuthorityError> {
-        let due = match work {
-            Work::Approved => Due::Approved,
-            Work::GivenUp(attempt) => Due::Attempt(attempt),
-            Work::One(id) => Due::One(id),
-            Work::Settled => Due::Followed,
-            Work::Submitted => Due::Submitted,
-        };
-        let reads = Reads { due: Some((due, limit)), policy: true, ..Reads::default() };
-        // Most of the time there is nothing to do; then nothing is locked.
-        if self.read(reads.clone()).await?.intents.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (seed, span) = (Seed::draw(self.ids.as_ref()), self.config.lease);
-        let policies = Arc::clone(&self.policies);
-        let judge = move |now, seen: &Snapshot| {
-            let policy = policies.of(seen.policy.as_ref());
-            flatten(policy.map(|policy| leased(now, seen, &policy, span, &seed.stream())))
-        };
-        transact(self.store.as_ref(), reads, judge).await?
+        self.claim_of(work, limit, None).await
     }
 
     async fn record(
@@ -319,7 +330,7 @@ impl Authority for LocalAuthority {
                     .and_then(|policy| outcome::record(fence, &news, &policy, &world)),
             )
         };
-        transact(self.store.as_ref(), reads, judge).await?
+        self.change(reads, judge).await?
     }
 
     async fn justify(
@@ -341,19 +352,14 @@ impl Authority for LocalAuthority {
                     .and_then(|agent| approval::justify(agent, &words, now, seen)),
             )
         };
-        transact(self.store.as_ref(), reads, judge).await?
+        self.change(reads, judge).await?
     }
 }
 
-impl LocalAuthority {
-    /// Notes that an event of Stripe's is taken up; answers whether it is new. Of the same event,
-    /// only one caller is ever told so, however many ask at once. Events are remembered for
-    /// 30 days, ten times as long as Stripe repeats them.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthorityError`]; it is not known then whether it was noted.
-    pub async fn note_event(&self, id: &str) -> Result<bool, AuthorityError> {
+#[async_trait]
+impl Notes for LocalAuthority {
+    /// Events are remembered for 30 days, ten times as long as Stripe repeats them.
+    async fn note_event(&self, id: &str) -> Result<bool, AuthorityError> {
         let reads = Reads { event: Some(id.to_owned()), ..Reads::default() };
         let id = id.to_owned();
         let judge = move |now: Timestamp, seen: &Snapshot| {
@@ -364,7 +370,76 @@ impl LocalAuthority {
             let note = Write::NoteEvent { id: id.clone(), at: now, keep_since };
             Plan { writes: vec![note], reply: true }
         };
-        transact(self.store.as_ref(), reads, judge).await
+        self.change(reads, judge).await
+    }
+}
+
+impl LocalAuthority {
+    /// Executes as [`Authority::execute`] does, for the holder of the lease with this fence.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityError::Stale`] when the lease was given to somebody else.
+    pub async fn execute_under(
+        &self,
+        id: &IntentId,
+        fence: u64,
+        charge: &Charge,
+    ) -> Result<Decided, AuthorityError> {
+        let seed = Seed::draw(self.ids.as_ref());
+        let reads = Reads {
+            agent: Some(AgentBy::OfIntent),
+            intent: Some(IntentBy::Id(id.clone())),
+            policy: true,
+            customer: charge.customer.id().cloned(),
+            rates: true,
+            users: true,
+            ..Reads::default()
+        };
+        let (config, policies) = (Arc::clone(&self.config), Arc::clone(&self.policies));
+        let charge = charge.clone();
+        let judge = move |now, seen: &Snapshot| {
+            let world = decide::World { now, seen, config: &config, ids: &seed.stream() };
+            flatten(
+                policies
+                    .of(seen.policy.as_ref())
+                    .and_then(|policy| approval::execute(fence, &charge, &policy, &world)),
+            )
+        };
+        self.change(reads, judge).await?
+    }
+
+    /// Takes leases as [`Authority::claim`] does; with `of`, only on work of that Stripe account and
+    /// mode.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityError`]; no lease was given.
+    pub async fn claim_of(
+        &self,
+        work: Work,
+        limit: u16,
+        of: Option<Money>,
+    ) -> Result<Vec<Claim>, AuthorityError> {
+        let due = match work {
+            Work::Approved => Due::Approved,
+            Work::GivenUp(attempt) => Due::Attempt(attempt),
+            Work::One(id) => Due::One(id),
+            Work::Settled => Due::Followed,
+            Work::Submitted => Due::Submitted,
+        };
+        let reads = Reads { due: Some((due, limit)), due_of: of, policy: true, ..Reads::default() };
+        // Most of the time there is nothing to do; then nothing is locked.
+        if self.caller.is_none() && self.read(reads.clone()).await?.intents.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (seed, span) = (Seed::draw(self.ids.as_ref()), self.config.lease);
+        let policies = Arc::clone(&self.policies);
+        let judge = move |now, seen: &Snapshot| {
+            let policy = policies.of(seen.policy.as_ref());
+            flatten(policy.map(|policy| leased(now, seen, &policy, span, &seed.stream())))
+        };
+        self.change(reads, judge).await?
     }
 
     pub(crate) async fn now(&self) -> Result<Timestamp, AuthorityError> {

@@ -12,7 +12,6 @@ use gate_store::{AgentBy, IntentBy, IntentQuery, Reads, Snapshot};
 
 use crate::approval;
 use crate::authority::{LocalAuthority, actor, flatten, holder, stops};
-use crate::change::transact;
 use crate::decide::{World, spend_window};
 use crate::keys::{self, Seed};
 
@@ -126,7 +125,7 @@ impl Records for LocalAuthority {
                 approval::cancel(intent, "The agent withdrew the request.", &actor(agent), &world)
             }))
         };
-        transact(self.store.as_ref(), reads, judge).await?
+        self.change(reads, judge).await?
     }
 
     async fn budget(&self, key: &AgentKey) -> Result<Budget, AuthorityError> {

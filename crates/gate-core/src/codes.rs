@@ -92,6 +92,22 @@ codes! {
     }
 }
 
+codes! {
+    /// Why a remote authority does not take a gateway's call. Nothing was done for it, and the agent
+    /// never learns which.
+    GatewayFault {
+        Unknown = "gateway_unknown", "The authority has no such gateway, or not with this key.";
+        Revoked = "gateway_revoked",
+            "The gateway, or the key that signed, is revoked, or was rotated out.";
+        SignatureInvalid = "signature_invalid",
+            "The signature is missing, of another form, or not of this request.";
+        SignatureExpired = "signature_expired",
+            "The request is from another time: one of the two clocks is wrong.";
+        NonceReused = "nonce_reused", "The same signed request came before.";
+        ProtocolVersion = "protocol_version", "The authority speaks another version.";
+    }
+}
+
 impl ReasonCode {
     /// Whether a reason of this code can ask a person, rather than deny. (A rule's does either.)
     #[must_use]

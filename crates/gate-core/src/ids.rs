@@ -140,6 +140,11 @@ id!(
     |text| word_after(text, &["apr_"])
 );
 id!(
+    /// A gateway of a remote authority: `gw_…`.
+    GatewayId, "a gateway id", "gw_ followed by letters and digits",
+    |text| word_after(text, &["gw_"])
+);
+id!(
     /// An agent of ours: `agt_…`.
     AgentId, "an agent id", "agt_ followed by letters and digits",
     |text| word_after(text, &["agt_"])
@@ -174,6 +179,7 @@ id!(
 made_here!(IntentId, "int_");
 made_here!(ApprovalId, "apr_");
 made_here!(AgentId, "agt_");
+made_here!(GatewayId, "gw_");
 made_here!(AttemptId, "att_");
 made_here!(IdempotencyKey, "auto_");
 

@@ -46,11 +46,11 @@ mod fakes;
 
 pub use ask::{Ask, Justification, RefundReason, Target, Tool, Wanted};
 pub use charge::{Channel, Charge, ChargeFacts, ChargeStatus, CustomerFact, Dispute, resolve};
-pub use codes::{FailureCode, ReasonCode};
+pub use codes::{FailureCode, GatewayFault, ReasonCode};
 pub use error::{ActionError, Retry};
 pub use ids::{
     AccountId, AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, CustomerId,
-    IdempotencyKey, IntentId, InvalidId, PaymentIntentId, RefundId, TeamName, UserName,
+    GatewayId, IdempotencyKey, IntentId, InvalidId, PaymentIntentId, RefundId, TeamName, UserName,
 };
 pub use intent::{
     Again, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, Intent,
@@ -59,8 +59,8 @@ pub use intent::{
 pub use permit::{Claim, Lease, Permit, Ticket};
 pub use ports::{
     Actions, Agent, Answer, Authority, AuthorityError, Budget, BudgetWindow, Decided, Decision,
-    Doubt, Hold, IntentFilter, Outcome, Page, Preview, Processor, ReadError, Records, Refusal,
-    SendError, Work,
+    Doubt, Hold, IntentFilter, Notes, Outcome, Page, Preview, Processor, ReadError, Records,
+    Refusal, SendError, Work,
 };
 pub use reconcile::{Reconciled, Reconciler};
 pub use refund::{Observed, Refunds, Settings};

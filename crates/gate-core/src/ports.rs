@@ -9,7 +9,7 @@ use gate_money::MicroUsd;
 
 use crate::ask::{Ask, Justification, Target};
 use crate::charge::{Channel, Charge};
-use crate::codes::{FailureCode, ReasonCode};
+use crate::codes::{FailureCode, GatewayFault, ReasonCode};
 use crate::error::ActionError;
 use crate::ids::{
     AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, IdempotencyKey, IntentId,
@@ -331,6 +331,18 @@ pub trait Records: Send + Sync {
     async fn budget(&self, key: &AgentKey) -> Result<Budget, AuthorityError>;
 }
 
+/// What is noted beside intents, so that it is acted upon once.
+#[async_trait]
+pub trait Notes: Send + Sync {
+    /// Notes that an event of the processor's is taken up; answers whether it is new. Of the same
+    /// event, only one caller is ever told so, however many ask at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityError`]; it is not known then whether it was noted.
+    async fn note_event(&self, id: &str) -> Result<bool, AuthorityError>;
+}
+
 /// An agent, as its key says.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Agent {
@@ -461,6 +473,8 @@ pub enum AuthorityError {
     Asked(ActionError),
     /// Something is broken that asking again will not mend. The detail is for the log.
     Broken(String),
+    /// The authority does not take this gateway's call; nothing was done for it.
+    Gateway(GatewayFault),
     /// The news, or the claim, come under a lease that somebody else holds by now.
     Stale,
     /// Its store could not be used, or the fate of a commit is not known: nothing may be assumed.
@@ -477,6 +491,9 @@ impl fmt::Display for AuthorityError {
         match self {
             Self::Asked(error) => error.fmt(f),
             Self::Broken(detail) => write!(f, "the authority is broken: {detail}"),
+            Self::Gateway(fault) => {
+                write!(f, "the authority refuses this gateway: {}", fault.as_str())
+            }
             Self::Stale => f.write_str("somebody else holds the lease by now"),
             Self::StoreUnavailable(detail) => write!(f, "the store cannot be used: {detail}"),
             Self::Unauthenticated => f.write_str("unknown key"),
@@ -492,6 +509,7 @@ impl From<AuthorityError> for ActionError {
         match error {
             AuthorityError::Asked(error) => error,
             AuthorityError::Broken(detail) => Self::AuthorityError { detail },
+            AuthorityError::Gateway(_) => Self::AuthorityError { detail: error.to_string() },
             AuthorityError::Stale => Self::AuthorityError { detail: "stale lease".to_owned() },
             AuthorityError::StoreUnavailable(_) => Self::StoreUnavailable,
             AuthorityError::Unauthenticated => Self::Unauthenticated,

@@ -287,8 +287,12 @@ impl Refunds {
         match self.authority.decide(key, ask, charge, attempt).await {
             Err(AuthorityError::StoreUnavailable(_) | AuthorityError::Unavailable(_)) => {
                 let second = self.authority.decide(key, ask, charge, attempt).await;
-                if let Err(AuthorityError::StoreUnavailable(_) | AuthorityError::Unavailable(_)) =
-                    second
+                // A refusal to be asked at all says nothing of the first time either.
+                if let Err(
+                    AuthorityError::Gateway(_)
+                    | AuthorityError::StoreUnavailable(_)
+                    | AuthorityError::Unavailable(_),
+                ) = second
                 {
                     self.give_up(attempt.clone());
                 }

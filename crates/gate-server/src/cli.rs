@@ -82,6 +82,7 @@ async fn dispatch(matches: &ArgMatches) -> Result<(), Failed> {
     let (name, given) = matches.subcommand().unwrap_or_default_command()?;
     let out = Output::new(given);
     match name {
+        "authority" => authority_command(given, lookup, &out).await,
         "serve" => serve_command(given, lookup, &out).await,
         "demo" => demo::run(given, &out).await,
         "stripe-sandbox" => sandbox_command(given, &out).await,
@@ -127,8 +128,29 @@ async fn serve_command(
     let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
     out.listening(&serving.url());
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");
+    if let Some(url) = serving.authority_url() {
+        out.authority_listening(&url);
+        tracing::info!(url, "serving the authority to gateways");
+    }
     let stop = stop_at_signal();
     serving.run(stop).await.map_err(Failed::Work)
+}
+
+async fn authority_command(
+    given: &ArgMatches,
+    lookup: Arc<dyn Lookup>,
+    out: &Output,
+) -> Result<(), Failed> {
+    let loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
+        .map_err(|found| faults(&found))?;
+    logging::init(&loaded.config.log).map_err(|error| Failed::Work(error.to_string()))?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let serving = serve::start_authority(&loaded.config, &lookup).await.map_err(Failed::Work)?;
+    out.listening(&serving.served.url());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving the authority to gateways");
+    serving.run(stop_at_signal()).await.map_err(Failed::Work)
 }
 
 /// One round of the reconciler and the sweeper, beside a running gateway or without one.

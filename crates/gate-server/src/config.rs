@@ -11,6 +11,7 @@ mod key;
 mod lookup;
 mod place;
 mod print;
+mod remote;
 mod secret;
 mod settings;
 mod source;
@@ -30,11 +31,12 @@ use gate_money::{Rate, parse_pins};
 use gate_store::PostgresAddress;
 
 pub use fault::ConfigFault;
-pub use key::{KeyOrigin, WebhookOrigin};
+pub use key::{GatewaySecretOrigin, KeyOrigin, WebhookOrigin};
 #[cfg(test)]
 pub(crate) use lookup::map::Map;
 pub use lookup::{FileAccess, FileFacts, FileStamp, Lookup, Process};
 pub use print::{clap_args, clap_store_args, file_schema, reference_markdown};
+pub use remote::RemoteConfig;
 pub use secret::Secret;
 pub use settings::{Preset, SETTINGS, Setting, Shape, UNSUPPORTED, Unsupported};
 pub use source::Flags;
@@ -48,14 +50,18 @@ use source::Reader;
 /// Everything that can be configured.
 #[derive(Debug)]
 pub struct Config {
+    /// Where the authority is served to gateways, if it is.
+    pub authority_listen: Option<SocketAddr>,
     /// What is logged, and how.
     pub log: LogConfig,
     /// Exchange rates.
     pub rates: RatesConfig,
+    /// The authority to ask, if it is not the one in this process.
+    pub remote: Option<RemoteConfig>,
     /// Who is served, where and how.
     pub server: ServerConfig,
-    /// Where records lie.
-    pub store: StoreConfig,
+    /// Where records lie; with the remote authority, if there is one.
+    pub store: Option<StoreConfig>,
     /// How Stripe is called.
     pub stripe: StripeConfig,
 }
@@ -119,6 +125,8 @@ pub struct StoreConfig {
     pub database: Database,
     /// Whether records may be lost with their container.
     pub ephemeral: bool,
+    /// The file of the key that our own secrets follow from. It need not exist yet.
+    pub master_key: PathBuf,
 }
 
 /// What the records are written to.
@@ -186,12 +194,19 @@ pub struct Loaded {
 /// Everything that is wrong with it, at once.
 pub fn load(lookup: &dyn Lookup, flags: &Flags) -> Result<Loaded, Vec<ConfigFault>> {
     let mut reader = Reader::open(lookup, flags, Scope::All);
-    let store = read_store(&mut reader);
-    if let Some(store) = &store {
+    let remote = remote::read(&mut reader);
+    // What is wrong with the remote authority's settings is told; the store is not looked at then.
+    let store = match &remote {
+        Some(None) => read_store(&mut reader).map(Some),
+        Some(Some(_)) | None => Some(None),
+    };
+    if let Some(Some(store)) = &store {
         check_lasts(&mut reader, store);
+        remote::check_master_key(&mut reader, store);
     }
+    let authority_listen = remote::read_listen(&mut reader);
     // Without GATEWAY_EPHEMERAL, records that do not last are a fault already.
-    let data_last = store.as_ref().is_none_or(|store| {
+    let data_last = store.as_ref().and_then(Option::as_ref).is_none_or(|store| {
         let lasts = |(_, path): &(_, &Path)| place::lasts(lookup, path);
         !store.ephemeral || places(store).iter().all(lasts)
     });
@@ -200,9 +215,16 @@ pub fn load(lookup: &dyn Lookup, flags: &Flags) -> Result<Loaded, Vec<ConfigFaul
     let rates = read_rates(&mut reader);
     let log = read_log(&mut reader);
     let Reader { faults, warnings, .. } = reader;
-    match (log, rates, server, store, stripe) {
-        (Some(log), Some(rates), Some(server), Some(store), Some(stripe)) if faults.is_empty() => {
-            let config = Config { log, rates, server, store, stripe };
+    match (log, rates, server, store, stripe, remote.zip(authority_listen)) {
+        (
+            Some(log),
+            Some(rates),
+            Some(server),
+            Some(store),
+            Some(stripe),
+            Some((remote, authority_listen)),
+        ) if faults.is_empty() => {
+            let config = Config { authority_listen, log, rates, remote, server, store, stripe };
             Ok(Loaded { config, warnings })
         }
         _ => Err(faults),
@@ -224,6 +246,7 @@ pub fn load_store(
     flags: &Flags,
 ) -> Result<(StoreConfig, Vec<String>), Vec<ConfigFault>> {
     let mut reader = Reader::open(lookup, flags, Scope::Store);
+    remote::refuse(&mut reader);
     let store = read_store(&mut reader);
     let Reader { faults, warnings, .. } = reader;
     match store {
@@ -252,7 +275,10 @@ fn read_store(reader: &mut Reader<'_>) -> Option<StoreConfig> {
         let problem = format!("is {path:?}, which is a directory: name a file");
         reader.fault(&settings::DATABASE, problem);
     }
-    Some(StoreConfig { data_dir, database, ephemeral: ephemeral? })
+    let master_key = remote::read_master_key_path(reader)?;
+    let master_key = master_key.unwrap_or_else(|| data_dir.join("master.key"));
+    let master_key = reader.lookup.absolute(&master_key);
+    Some(StoreConfig { data_dir, database, ephemeral: ephemeral?, master_key })
 }
 
 /// What must outlast a container, and what says where it is. A server keeps the records itself.

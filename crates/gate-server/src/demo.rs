@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::cli::{Failed, Output, faults, stop_at_signal};
 use crate::config::{self, FileFacts, Flags, Lookup, Process};
+use crate::embedded::Embedded;
 use crate::listen;
 use crate::serve::{self, Serving};
 use crate::stripe_sandbox::SharedSandbox;
@@ -40,8 +41,11 @@ pub(crate) async fn run(given: &ArgMatches, out: &Output) -> Result<(), Failed> 
     let tasks = TaskTracker::new();
     let sandbox = start_sandbox(seed, &stop, &tasks).await?;
     let serving = start_gateway(&sandbox.1, home.path(), port).await?;
-    let (gateway, url) = (Arc::clone(&serving.gateway), serving.url());
-    let agent_key = set_up(&serving).await.map_err(Failed::Work)?;
+    let url = serving.url();
+    let Some(authority) = serving.gateway.decider.embedded().cloned() else {
+        return Err(Failed::Work("the demo's authority is not in this process".to_owned()));
+    };
+    let agent_key = set_up(&authority).await.map_err(Failed::Work)?;
     let stopping = stop.clone();
     tasks.spawn(async move {
         if let Err(said) = serving.run(stopping).await {
@@ -49,7 +53,7 @@ pub(crate) async fn run(given: &ArgMatches, out: &Output) -> Result<(), Failed> 
         }
     });
     let stage = tour::Stage {
-        authority: Arc::clone(&gateway.authority),
+        authority: Arc::clone(&authority.authority),
         sandbox: sandbox.0,
         sandbox_url: sandbox.1,
         url,
@@ -99,9 +103,8 @@ async fn start_gateway(sandbox_url: &str, home: &Path, port: u16) -> Result<Serv
 }
 
 /// Makes the agent, the reviewer and the policy; answers the agent's key.
-async fn set_up(serving: &Serving) -> Result<String, String> {
-    let authority = &serving.gateway.authority;
-    let admin = Admin::new(authority, Actor::cli("demo", None));
+async fn set_up(embedded: &Embedded) -> Result<String, String> {
+    let admin = Admin::new(&embedded.authority, Actor::cli("demo", None));
     let agent = AgentName::parse(AGENT).map_err(|error| error.to_string())?;
     let reviewer = UserName::parse(REVIEWER).map_err(|error| error.to_string())?;
     let told = |error: gate_authority::AdminError| error.to_string();
@@ -109,7 +112,7 @@ async fn set_up(serving: &Serving) -> Result<String, String> {
     admin.apply_policy(POLICY).await.map_err(told)?;
     let (_, key) = admin.create_agent(&agent, None, false).await.map_err(told)?;
     // So that the first refund in another currency has a rate to be counted by.
-    serving.gateway.fetch_rates_once().await.map_err(|error| error.to_string())?;
+    embedded.fetch_rates_once().await.map_err(|error| error.to_string())?;
     Ok(key.expose().to_owned())
 }
 

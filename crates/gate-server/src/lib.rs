@@ -12,15 +12,18 @@
 )]
 
 mod account;
+pub mod authority_api;
 mod cli;
 pub mod config;
 mod demo;
 mod detach;
+pub mod embedded;
 mod feed;
 pub mod gateway;
 pub mod http;
 pub mod listen;
 pub mod logging;
+mod master_key;
 mod readiness;
 mod reread;
 mod serve;

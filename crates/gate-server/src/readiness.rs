@@ -5,27 +5,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gate_api::{Check, CheckStatus, CheckView, ReadyView};
-use gate_authority::is_stale;
+use gate_burnbound::RemoteAuthority;
 use gate_core::{Clock, Timestamp};
 use gate_money::RateTable;
-use gate_store::{Reads, Store, StoreError};
 use gate_stripe::StripeClient;
 
 use crate::account::Account;
-use crate::gateway::StripeKeys;
+use crate::embedded::Embedded;
+use crate::gateway::{Decider, StripeKeys};
 
-/// How far our clock may be from Stripe's.
+/// How long a remote authority may take to answer when it is asked after its health.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(3);
+/// How far our clock may be from Stripe's, or from a remote authority's.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(30);
 
 /// Looks after everything that the gateway depends on.
 pub struct Readiness {
-    store: Arc<dyn Store>,
+    decider: Decider,
     keys: Arc<StripeKeys>,
     stripe: Arc<StripeClient>,
     account: Arc<Account>,
     clock: Arc<dyn Clock>,
-    rates_max_age: Duration,
-    rates_fault: Mutex<Option<String>>,
     since: Mutex<BTreeMap<Check, (CheckStatus, Timestamp)>>,
 }
 
@@ -33,62 +33,31 @@ impl Readiness {
     /// Nothing is known to be wrong yet.
     #[must_use]
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        decider: Decider,
         keys: Arc<StripeKeys>,
         stripe: Arc<StripeClient>,
         account: Arc<Account>,
         clock: Arc<dyn Clock>,
-        rates_max_age: Duration,
     ) -> Self {
-        Self {
-            store,
-            keys,
-            stripe,
-            account,
-            clock,
-            rates_max_age,
-            rates_fault: Mutex::default(),
-            since: Mutex::default(),
-        }
-    }
-
-    /// Notes how fetching the exchange rates went.
-    pub fn note_rates(&self, fault: Option<String>) {
-        *self.rates_fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        Self { decider, keys, stripe, account, clock, since: Mutex::default() }
     }
 
     /// Looks at everything now.
     pub async fn look(&self) -> ReadyView {
-        let (store, rates) = match self.store_and_rates().await {
-            Ok(rates) => match self.store.complaint() {
-                Some(complaint) => ((CheckStatus::Failing, complaint), Some(rates)),
-                None => ((CheckStatus::Ok, "can be used".to_owned()), Some(rates)),
-            },
-            Err(error) => ((CheckStatus::Failing, error.to_string()), None),
-        };
-        // The authority is embedded: it can decide exactly when its store can be used.
-        let authority = match store.0 {
-            CheckStatus::Ok => (CheckStatus::Ok, "embedded".to_owned()),
-            CheckStatus::Degraded | CheckStatus::Failing => {
-                (CheckStatus::Failing, "its store cannot be used".to_owned())
-            }
+        let [store, authority, rates] = match &self.decider {
+            Decider::Embedded(embedded) => embedded_checks(embedded).await,
+            Decider::Remote(remote) => remote_checks(remote).await,
         };
         let checks = [
             (Check::Store, store),
             (Check::Authority, authority),
             (Check::StripeKey, self.stripe_key()),
             (Check::Clock, self.clock_apart()),
-            (Check::Rates, self.rates(rates.flatten().as_ref())),
+            (Check::Rates, rates),
         ];
         ReadyView::new(
             checks.map(|(check, (status, detail))| (check, self.view(check, status, detail))),
         )
-    }
-
-    /// Whether the store writes (its clock stops with its writer) and reads.
-    async fn store_and_rates(&self) -> Result<Option<RateTable>, StoreError> {
-        self.store.now().await?;
-        Ok(self.store.read(Reads { rates: true, ..Reads::default() }).await?.rates)
     }
 
     fn stripe_key(&self) -> (CheckStatus, String) {
@@ -110,39 +79,27 @@ impl Readiness {
         }
     }
 
-    /// A clock that is wrong counts spend in the wrong day, and lets idempotency keys run out.
+    /// A clock that is wrong counts spend in the wrong day, and lets idempotency keys run out; one
+    /// that is far from the authority's has its calls refused.
     fn clock_apart(&self) -> (CheckStatus, String) {
-        match self.stripe.health().clock_apart {
-            None => (CheckStatus::Ok, "not compared with Stripe's yet".to_owned()),
-            Some(apart) if apart > CLOCKS_APART_MAX => {
+        let stripes = self.stripe.health().clock_apart;
+        let authoritys = match &self.decider {
+            Decider::Embedded(_) => None,
+            Decider::Remote(remote) => remote.health().clock_apart,
+        };
+        for (whose, apart) in [("Stripe's", stripes), ("the authority's", authoritys)] {
+            if let Some(apart) = apart.filter(|apart| *apart > CLOCKS_APART_MAX) {
                 let secs = apart.as_secs();
-                let detail = format!("{secs} seconds from Stripe's: set this machine's clock");
-                (CheckStatus::Failing, detail)
-            }
-            Some(_) => (CheckStatus::Ok, "agrees with Stripe's".to_owned()),
-        }
-    }
-
-    /// Without rates other currencies are denied, and dollars go on: never more than degraded.
-    fn rates(&self, table: Option<&RateTable>) -> (CheckStatus, String) {
-        let fault = self.rates_fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let stale = |table: &RateTable| is_stale(table, self.clock.now(), self.rates_max_age);
-        match (table, fault) {
-            (Some(table), fault) if stale(table) => {
-                let fault = fault.map(|fault| format!("; {fault}")).unwrap_or_default();
-                let detail =
-                    format!("of {}, too old: only US dollars and pins count{fault}", table.date());
-                (CheckStatus::Degraded, detail)
-            }
-            (Some(table), None) => (CheckStatus::Ok, format!("of {}", table.date())),
-            (Some(table), Some(fault)) => {
-                (CheckStatus::Degraded, format!("of {}; {fault}", table.date()))
-            }
-            (None, fault) => {
-                let fault = fault.unwrap_or_else(|| "not fetched yet".to_owned());
-                (CheckStatus::Degraded, format!("none: only US dollars and pins count; {fault}"))
+                let detail = format!("{secs} seconds from {whose}: set this machine's clock");
+                return (CheckStatus::Failing, detail);
             }
         }
+        let detail = match (stripes, authoritys) {
+            (Some(_), _) => "agrees with Stripe's",
+            (None, Some(_)) => "agrees with the authority's; not compared with Stripe's yet",
+            (None, None) => "not compared with Stripe's yet",
+        };
+        (CheckStatus::Ok, detail.to_owned())
     }
 
     fn view(&self, check: Check, status: CheckStatus, detail: String) -> CheckView {
@@ -152,5 +109,62 @@ impl Readiness {
             *known = (status, self.clock.now());
         }
         CheckView::new(status, known.1, detail)
+    }
+}
+
+/// A check's status and what to say of it.
+type Seen = (CheckStatus, String);
+
+/// Store, authority and rates where all of them are in this process.
+async fn embedded_checks(embedded: &Embedded) -> [Seen; 3] {
+    match embedded.stored_rates().await {
+        Ok(table) => {
+            let store = match embedded.store.complaint() {
+                Some(complaint) => (CheckStatus::Failing, complaint),
+                None => (CheckStatus::Ok, "can be used".to_owned()),
+            };
+            let authority = (CheckStatus::Ok, "embedded".to_owned());
+            [store, authority, rates(embedded, table.as_ref())]
+        }
+        // It can decide exactly when its store can be used.
+        Err(error) => [
+            (CheckStatus::Failing, error.to_string()),
+            (CheckStatus::Failing, "its store cannot be used".to_owned()),
+            rates(embedded, None),
+        ],
+    }
+}
+
+/// The same where they are elsewhere.
+async fn remote_checks(remote: &RemoteAuthority) -> [Seen; 3] {
+    let there = (CheckStatus::Ok, "kept by the authority".to_owned());
+    let authority = match tokio::time::timeout(STATUS_TIMEOUT, remote.status()).await {
+        Ok(Ok(status)) => (CheckStatus::Ok, format!("remote, version {}", status.version)),
+        Ok(Err(error)) => (CheckStatus::Failing, error.to_string()),
+        Err(_) => {
+            let secs = STATUS_TIMEOUT.as_secs();
+            (CheckStatus::Failing, format!("it gave no answer within {secs} seconds"))
+        }
+    };
+    [there.clone(), authority, there]
+}
+
+/// Without rates other currencies are denied, and dollars go on: never more than degraded.
+fn rates(embedded: &Embedded, table: Option<&RateTable>) -> Seen {
+    match (table, embedded.rates_fault()) {
+        (Some(table), fault) if embedded.are_stale(table) => {
+            let fault = fault.map(|fault| format!("; {fault}")).unwrap_or_default();
+            let detail =
+                format!("of {}, too old: only US dollars and pins count{fault}", table.date());
+            (CheckStatus::Degraded, detail)
+        }
+        (Some(table), None) => (CheckStatus::Ok, format!("of {}", table.date())),
+        (Some(table), Some(fault)) => {
+            (CheckStatus::Degraded, format!("of {}; {fault}", table.date()))
+        }
+        (None, fault) => {
+            let fault = fault.unwrap_or_else(|| "not fetched yet".to_owned());
+            (CheckStatus::Degraded, format!("none: only US dollars and pins count; {fault}"))
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use gate_burnbound::GatewaySecret;
 use gate_stripe::{StripeKey, WebhookSecrets};
 
 /// Where something comes from that is looked at before each use.
@@ -15,6 +16,8 @@ pub struct Reread<T> {
 pub type StripeKeys = Reread<StripeKey>;
 /// Where the secrets come from that webhooks are signed with.
 pub type WebhookKeys = Reread<WebhookSecrets>;
+/// Where the gateway's secret for a remote authority comes from.
+pub(crate) type GatewaySecrets = Reread<GatewaySecret>;
 
 impl<T> Reread<T> {
     /// Asks `current` each time. Its error is one line for the operator, without the secret.

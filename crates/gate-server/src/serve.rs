@@ -1,29 +1,42 @@
 //! `serve`: opens the store, listens, works until it is told to stop, and lets what is under way
 //! finish.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use gate_core::{Clock, Ids};
+use gate_burnbound::{AuthorityKey, ClientSettings, GatewaySecret, RemoteAuthority, SecretSource};
+use gate_core::{Channel, Clock, Ids};
 use gate_http::{HyperTransport, Transport};
 use gate_store::{PostgresStore, SqliteStore, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Database, Lookup};
+use crate::authority_api::AuthorityApi;
+use crate::config::{Config, Database, Lookup, RemoteConfig, StoreConfig};
+use crate::embedded::{Embedded, EmbeddedParts};
 use crate::feed::HttpFeed;
-use crate::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
+use crate::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
 use crate::http::{Hosts, Limits, Service};
 use crate::listen::{self, Tls};
+use crate::master_key::{MasterKey, Purpose};
+use crate::reread::GatewaySecrets;
 use crate::system::{SystemClock, SystemIds};
+
+/// Where the authority alone listens, unless it is told otherwise.
+const AUTHORITY_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8788);
+/// How long one call to a remote authority may take, all attempts together.
+const AUTHORITY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Which of the keys that follow from the master key signs the authority's answers.
+const AUTHORITY_KEY_GENERATION: u32 = 1;
 
 /// A gateway that is listening.
 pub(crate) struct Serving {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) address: SocketAddr,
     pub(crate) tls: bool,
+    served: Option<ServedAuthority>,
     service: Arc<Service>,
     listener: tokio::net::TcpListener,
     tls_config: Option<Tls>,
@@ -71,50 +84,170 @@ pub(crate) async fn open_store(
     opened.map_err(|error| format!("{database}: {error}"))
 }
 
+/// The authority in this process, over the store that `config` names.
+///
+/// # Errors
+///
+/// What went wrong and what to do.
+async fn open_embedded(
+    config: &Config,
+    store: &StoreConfig,
+    world: &World,
+) -> Result<Embedded, String> {
+    Ok(Embedded::new(EmbeddedParts {
+        store: open_store(&store.database, Arc::clone(&world.clock), true).await?,
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        feed: Arc::new(HttpFeed {
+            transport: Arc::clone(&world.transport),
+            clock: Arc::clone(&world.clock),
+            url: config.rates.feed_url.to_string(),
+        }),
+        pins: config.rates.pins.clone(),
+        rates_max_age: config.rates.age_max,
+        stripe_timeout: config.stripe.timeout,
+    }))
+}
+
+/// The authority's key for its answers, which follows from the master key.
+///
+/// # Errors
+///
+/// What went wrong and what to do.
+pub(crate) fn authority_key(store: &StoreConfig, ids: &dyn Ids) -> Result<AuthorityKey, String> {
+    if let Some(dir) = store.master_key.parent() {
+        make_data_dir(dir)?;
+    }
+    let master = MasterKey::open_or_make(&store.master_key, ids)?;
+    let seed = master.derive(Purpose::AuthoritySigning, "", AUTHORITY_KEY_GENERATION);
+    AuthorityKey::from_seed(&seed).map_err(|fault| fault.to_string())
+}
+
+/// Listens for gateways.
+async fn serve_authority(
+    listen: SocketAddr,
+    key: AuthorityKey,
+    embedded: &Embedded,
+    world: &World,
+) -> Result<ServedAuthority, String> {
+    let (listener, address) = listen::open(listen).await.map_err(|error| {
+        format!("cannot listen on {listen}: {error}; choose another AUTHORITY_LISTEN")
+    })?;
+    let api = Arc::new(AuthorityApi {
+        authority: Arc::clone(&embedded.authority),
+        key,
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        stopping: CancellationToken::new(),
+    });
+    Ok(ServedAuthority { api, listener, address, tls: world.tls.clone() })
+}
+
+/// What everything is opened with.
+struct World {
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    transport: Arc<dyn Transport>,
+    tls: Option<Tls>,
+}
+
+impl World {
+    fn open(config: &Config, lookup: &Arc<dyn Lookup>) -> Result<Self, String> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+        let tls = match config.server.tls.clone() {
+            Some(files) => Some(crate::tls::reloading(files, Arc::clone(lookup))?),
+            None => None,
+        };
+        Ok(Self {
+            ids: Arc::new(SystemIds::default()),
+            transport: Arc::new(HyperTransport::new(Arc::clone(&clock))),
+            clock,
+            tls,
+        })
+    }
+}
+
+/// The secret that is given, read again when its file changes.
+impl SecretSource for GatewaySecrets {
+    fn secret(&self) -> Option<Arc<GatewaySecret>> {
+        self.usable("the gateway's secret").map(Arc::new)
+    }
+}
+
+fn remote(
+    config: RemoteConfig,
+    channel: impl Fn() -> Option<Channel> + Send + Sync + 'static,
+    world: &World,
+    lookup: Arc<dyn Lookup>,
+) -> RemoteAuthority {
+    let RemoteConfig { origin, stripped, gateway, secret } = config;
+    let secrets = GatewaySecrets::new(move || {
+        secret.current(lookup.as_ref()).map(Some).map_err(|fault| fault.to_string())
+    });
+    let settings = ClientSettings { origin, stripped, gateway, call_timeout: AUTHORITY_TIMEOUT };
+    RemoteAuthority::new(
+        Arc::clone(&world.transport),
+        Arc::clone(&world.clock),
+        Arc::clone(&world.ids),
+        settings,
+        Arc::new(secrets),
+        channel,
+    )
+}
+
 /// Opens everything that `config` names, and listens. Serves nobody yet.
 ///
 /// # Errors
 ///
 /// What went wrong and what to do.
-pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Serving, String> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let ids: Arc<dyn Ids> = Arc::new(SystemIds::default());
-    let store = open_store(&config.store.database, Arc::clone(&clock), true).await?;
-    let transport: Arc<dyn Transport> = Arc::new(HyperTransport::new(Arc::clone(&clock)));
-    let tls_config = match config.server.tls.clone() {
-        Some(files) => Some(crate::tls::reloading(files, Arc::clone(&lookup))?),
-        None => None,
-    };
-    let (key, key_lookup) = (config.stripe.key, Arc::clone(&lookup));
-    let keys = StripeKeys::new(move || match &key {
+pub(crate) async fn start(mut config: Config, lookup: Arc<dyn Lookup>) -> Result<Serving, String> {
+    let world = World::open(&config, &lookup)?;
+    let (key, key_lookup) = (config.stripe.key.take(), Arc::clone(&lookup));
+    let keys = Arc::new(StripeKeys::new(move || match &key {
         None => Ok(None),
         Some(key) => key.current(key_lookup.as_ref()).map(Some).map_err(|fault| fault.to_string()),
-    });
-    let webhook = config.stripe.webhook;
+    }));
+    let (webhook, webhook_lookup) = (config.stripe.webhook.take(), Arc::clone(&lookup));
     let webhook_keys = WebhookKeys::new(move || match &webhook {
         None => Ok(None),
-        Some(held) => held.current(lookup.as_ref()).map(Some).map_err(|fault| fault.to_string()),
+        Some(held) => {
+            held.current(webhook_lookup.as_ref()).map(Some).map_err(|fault| fault.to_string())
+        }
     });
+    let mut served = None;
+    let decider = match (config.remote.take(), config.store.take()) {
+        (Some(there), _) => {
+            let (account, version) = (config.stripe.account.clone(), config.stripe.version.clone());
+            let keys = Arc::clone(&keys);
+            let channel = move || {
+                let livemode = keys.state().ok().flatten()?.livemode();
+                Some(Channel { account: account.clone(), livemode, version: version.clone() })
+            };
+            Decider::Remote(Arc::new(remote(there, channel, &world, lookup)))
+        }
+        (None, Some(store)) => {
+            let embedded = open_embedded(&config, &store, &world).await?;
+            let key = authority_key(&store, world.ids.as_ref())?;
+            if let Some(listen) = config.authority_listen {
+                served = Some(serve_authority(listen, key, &embedded, &world).await?);
+            }
+            Decider::Embedded(Arc::new(embedded))
+        }
+        (None, None) => return Err("neither an authority nor a store is configured".to_owned()),
+    };
     let gateway = Arc::new(Gateway::new(Parts {
-        store,
-        clock: Arc::clone(&clock),
-        ids: Arc::clone(&ids),
-        transport: Arc::clone(&transport),
+        decider,
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        transport: Arc::clone(&world.transport),
         stripe: gate_stripe::StripeConfig {
             api_base: config.stripe.api_base.to_string(),
             version: config.stripe.version,
             account: config.stripe.account,
             reads_per_minute: config.stripe.calls_per_minute,
         },
-        keys: Arc::new(keys),
+        keys,
         webhook_keys: Arc::new(webhook_keys),
-        feed: Arc::new(HttpFeed {
-            transport,
-            clock: Arc::clone(&clock),
-            url: config.rates.feed_url.to_string(),
-        }),
-        pins: config.rates.pins,
-        rates_max_age: config.rates.age_max,
         stripe_timeout: config.stripe.timeout,
         reconcile_interval: config.server.reconcile_interval,
     }));
@@ -124,32 +257,144 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
     let rate = config.server.agent_rate;
     let service = Arc::new(Service {
         actions: Arc::clone(&gateway.actions),
-        authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),
+        authority: Arc::clone(&gateway.authority),
         records: Arc::clone(&gateway.records),
         readiness: Arc::clone(&gateway.readiness),
         webhooks: Arc::clone(&gateway.webhooks),
         hosts: Hosts::new(config.server.allowed_hosts),
         limits: Limits::new(rate.per_second, rate.burst),
-        clock,
-        ids,
+        clock: world.clock,
+        ids: world.ids,
         stopping: CancellationToken::new(),
     });
     Ok(Serving {
         gateway,
         address,
-        tls: tls_config.is_some(),
+        tls: world.tls.is_some(),
+        served,
         service,
         listener,
-        tls_config,
+        tls_config: world.tls,
         grace: config.server.shutdown_grace,
     })
+}
+
+/// The authority alone, listening for gateways.
+pub(crate) struct ServingAuthority {
+    embedded: Embedded,
+    pub(crate) served: ServedAuthority,
+    grace: Duration,
+}
+
+/// Opens the store, and listens for gateways. Serves nobody yet.
+///
+/// # Errors
+///
+/// What went wrong and what to do.
+pub(crate) async fn start_authority(
+    config: &Config,
+    lookup: &Arc<dyn Lookup>,
+) -> Result<ServingAuthority, String> {
+    let Some(store) = &config.store else {
+        return Err(
+            "BURNBOUND_API says that the authority is elsewhere: unset it to serve the one here"
+                .to_owned(),
+        );
+    };
+    let world = World::open(config, lookup)?;
+    let embedded = open_embedded(config, store, &world).await?;
+    let key = authority_key(store, world.ids.as_ref())?;
+    let listen = config.authority_listen.unwrap_or(AUTHORITY_ADDRESS);
+    let served = serve_authority(listen, key, &embedded, &world).await?;
+    Ok(ServingAuthority { embedded, served, grace: config.server.shutdown_grace })
+}
+
+impl ServingAuthority {
+    /// Serves until `stop`, or until the disk failed to keep a commit, and answers what is under way
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// That the store is lost.
+    pub(crate) async fn run(self, stop: CancellationToken) -> Result<(), String> {
+        let Self { embedded, served, grace } = self;
+        let is_lost = AtomicBool::new(false);
+        let ending = async {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = lost(Some(&embedded)) => {
+                    is_lost.store(true, Ordering::Release);
+                    stop.cancel();
+                }
+            }
+        };
+        let all = async { tokio::join!(served.serve(stop.clone()), embedded.run(&stop), ending) };
+        let out_of_time = async {
+            stop.cancelled().await;
+            tokio::time::sleep(grace).await;
+        };
+        tokio::select! {
+            _ = all => tracing::info!("stopped"),
+            () = out_of_time => tracing::warn!("the grace is over"),
+        }
+        if is_lost.into_inner() { Err(LOST.to_owned()) } else { Ok(()) }
+    }
+}
+
+/// What is said when the store is lost.
+const LOST: &str = "the store can write no more: the disk failed to keep a commit, or a thread of the \
+                    store panicked (the log says which). Restart; what was under way is finished then";
+
+/// Completes when the store in this process can write no more; never, without one.
+async fn lost(embedded: Option<&Embedded>) {
+    match embedded {
+        Some(embedded) => embedded.store.changes().lost().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The authority's address for gateways.
+pub(crate) struct ServedAuthority {
+    api: Arc<AuthorityApi>,
+    listener: tokio::net::TcpListener,
+    address: SocketAddr,
+    tls: Option<Tls>,
+}
+
+impl ServedAuthority {
+    /// Where it listens, as a URL.
+    pub(crate) fn url(&self) -> String {
+        url(self.tls.is_some(), self.address)
+    }
+
+    async fn serve(self, stop: CancellationToken) {
+        let Self { api, listener, tls, .. } = self;
+        let stopping = api.stopping.clone();
+        let serve = listen::serve(listener, tls, stop.clone(), move |request, peer| {
+            Arc::clone(&api).answer(request, peer)
+        });
+        let ending = async {
+            stop.cancelled().await;
+            stopping.cancel();
+        };
+        tokio::join!(serve, ending);
+    }
+}
+
+fn url(tls: bool, address: SocketAddr) -> String {
+    let scheme = if tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 impl Serving {
     /// Where it listens, as a URL.
     pub(crate) fn url(&self) -> String {
-        let scheme = if self.tls { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        url(self.tls, self.address)
+    }
+
+    /// Where it serves the authority to other gateways, if it does.
+    pub(crate) fn authority_url(&self) -> Option<String> {
+        self.served.as_ref().map(ServedAuthority::url)
     }
 
     /// Serves until `stop`, or until the disk failed to keep a commit; then takes nothing new, and
@@ -160,9 +405,8 @@ impl Serving {
     ///
     /// That the store is lost: what the disk holds is not known, and only a new process can tell.
     pub(crate) async fn run(self, stop: CancellationToken) -> Result<(), String> {
-        let Self { gateway, service, listener, tls_config, grace, .. } = self;
+        let Self { gateway, service, served, listener, tls_config, grace, .. } = self;
         let stopping = service.stopping.clone();
-        let mut changes = gateway.store().changes();
         let is_lost = AtomicBool::new(false);
         let background = CancellationToken::new();
         let serve = listen::serve(listener, tls_config, stopping.clone(), move |request, peer| {
@@ -171,7 +415,7 @@ impl Serving {
         let ending = async {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = changes.lost() => {
+                () = lost(gateway.decider.embedded().map(AsRef::as_ref)) => {
                     is_lost.store(true, Ordering::Release);
                     stop.cancel();
                 }
@@ -182,7 +426,13 @@ impl Serving {
             gateway.finish_money_work().await;
             background.cancel();
         };
-        let all = async { tokio::join!(serve, gateway.run(&background), ending) };
+        // Other gateways are answered until the money work of this one is done.
+        let authority = async {
+            if let Some(served) = served {
+                served.serve(background.clone()).await;
+            }
+        };
+        let all = async { tokio::join!(serve, authority, gateway.run(&background), ending) };
         let out_of_time = async {
             stop.cancelled().await;
             tokio::time::sleep(grace).await;
@@ -193,13 +443,7 @@ impl Serving {
                 "the grace is over; what is not finished is taken up at the next start"
             ),
         }
-        if is_lost.into_inner() {
-            return Err("the store can write no more: the disk failed to keep a commit, or a \
-                        thread of the store panicked (the log says which). Restart; what was under \
-                        way is finished then"
-                .to_owned());
-        }
-        Ok(())
+        if is_lost.into_inner() { Err(LOST.to_owned()) } else { Ok(()) }
     }
 }
 

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gate_api::SurfaceError;
-use gate_authority::LocalAuthority;
-use gate_core::{AccountId, ActionError, ChargeId, Clock, Refunds};
+use gate_core::{AccountId, ActionError, ChargeId, Clock, Notes, Refunds};
 use gate_stripe::{EventKind, WebhookEvent, verify};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -33,9 +32,9 @@ const COME_AGAIN: Duration = Duration::from_secs(60);
 /// Takes deliveries.
 pub struct Webhooks {
     pub(crate) account: Option<AccountId>,
-    pub(crate) authority: Arc<LocalAuthority>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) keys: Arc<StripeKeys>,
+    pub(crate) notes: Arc<dyn Notes>,
     pub(crate) refunds: Arc<Refunds>,
     pub(crate) secrets: Arc<WebhookKeys>,
     /// The work that is waited for when the process ends.
@@ -120,7 +119,7 @@ impl Webhooks {
         }
         let waiting = Arc::clone(&self.places.waiting).try_acquire_owned();
         let place = waiting.map_err(|_| SurfaceError::RateLimited { after: COME_AGAIN })?;
-        if !self.authority.note_event(&event.id).await.map_err(ActionError::from)? {
+        if !self.notes.note_event(&event.id).await.map_err(ActionError::from)? {
             return Ok(());
         }
         let (refunds, looking) = (Arc::clone(&self.refunds), Arc::clone(&self.places.looking));
@@ -180,7 +179,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::gateway::{Gateway, Parts};
+    use crate::embedded::{Embedded, EmbeddedParts};
+    use crate::gateway::{Decider, Gateway, Parts};
     use crate::system::{SystemClock, SystemIds};
 
     const SECRET: &str = "whsec_1";
@@ -205,10 +205,20 @@ mod tests {
     fn gateway(key: Option<&'static str>, account: Option<&str>) -> (Gateway, Arc<dyn Store>) {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         let store: Arc<dyn Store> = Arc::new(MemStore::new(Arc::clone(&clock)));
-        let gateway = Gateway::new(Parts {
+        let ids = Arc::new(SystemIds::default());
+        let embedded = Embedded::new(EmbeddedParts {
             store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            ids: Arc::<SystemIds>::clone(&ids),
+            feed: Arc::new(Nowhere),
+            pins: Vec::new(),
+            rates_max_age: Duration::from_secs(1),
+            stripe_timeout: Duration::from_secs(1),
+        });
+        let gateway = Gateway::new(Parts {
+            decider: Decider::Embedded(Arc::new(embedded)),
             clock,
-            ids: Arc::new(SystemIds::default()),
+            ids,
             transport: Arc::new(Nowhere),
             stripe: StripeConfig {
                 account: account.map(|id| AccountId::parse(id).unwrap()),
@@ -220,9 +230,6 @@ mod tests {
             webhook_keys: Arc::new(WebhookKeys::new(|| {
                 Ok(Some(WebhookSecrets::parse(SECRET).unwrap()))
             })),
-            feed: Arc::new(Nowhere),
-            pins: Vec::new(),
-            rates_max_age: Duration::from_secs(1),
             stripe_timeout: Duration::from_secs(1),
             reconcile_interval: Duration::from_secs(1),
         });

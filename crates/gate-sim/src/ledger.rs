@@ -136,7 +136,12 @@ impl Ledger {
                     self.agents_changed.insert(agent.id.clone(), self.commits);
                     self.agents.insert(agent.id.clone(), agent.clone());
                 }
-                Write::EmptyAudit { .. } | Write::NoteEvent { .. } | Write::PutRates(_) => {}
+                Write::EmptyAudit { .. }
+                | Write::GatewayUsed { .. }
+                | Write::NoteEvent { .. }
+                | Write::PutGateway(_)
+                | Write::PutRates(_)
+                | Write::UseNonce { .. } => {}
                 Write::PutStop(stop) => drop(self.stops.entry(stop.scope.clone()).or_insert(at_ms)),
                 Write::Release(id) => {
                     touched.insert(id.clone());

@@ -37,9 +37,9 @@ pub use audit::{
 pub use changes::Changes;
 pub use memory::MemStore;
 pub use port::{
-    AgentBy, AgentRow, Books, Due, IntentBy, IntentQuery, Judge, KeyHash, KeyRow, PolicyRow, Prior,
-    Reads, Refunded, Refused, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, Store,
-    StoreError, UserRow, Write, usable_until,
+    AgentBy, AgentRow, Books, Due, GatewayKeyRow, GatewayRow, IntentBy, IntentQuery, Judge,
+    KeyHash, KeyRow, Money, Nonce, PolicyRow, Prior, Reads, Refunded, Refused, Reservation, Scope,
+    Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, usable_until,
 };
 pub use postgres::{PostgresAddress, PostgresState, PostgresStore};
 pub use sqlite::SqliteStore;

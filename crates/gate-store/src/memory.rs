@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use gate_core::{
-    AgentId, Approval, ApprovalId, Clock, CustomerId, Intent, IntentId, State, Timestamp,
+    AgentId, Approval, ApprovalId, Clock, CustomerId, GatewayId, Intent, IntentId, State, Timestamp,
 };
 use gate_money::{MicroUsd, RateTable};
 use tokio::sync::watch;
@@ -14,9 +14,10 @@ use tokio::sync::watch;
 use crate::audit::{AuditField, AuditRange, AuditRow, EMPTIED, Head};
 use crate::changes::Changes;
 use crate::port::{
-    AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, IntentBy, IntentQuery, Judge, KeyRow,
-    PolicyRow, RECENT, Reads, Refunded, Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow,
-    Store, StoreError, UserRow, Write, may_have_left, usable_until,
+    AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, GatewayKeyRow, GatewayRow, IntentBy,
+    IntentQuery, Judge, KeyRow, Money, Nonce, PolicyRow, RECENT, Reads, Refunded, Reservation,
+    Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, may_have_left,
+    usable_until,
 };
 
 /// A [`Store`] in memory.
@@ -39,6 +40,8 @@ struct Data {
     rates: Option<RateTable>,
     stops: BTreeMap<Scope, StopRow>,
     stripe_events: BTreeMap<String, Timestamp>,
+    gateways: BTreeMap<GatewayId, GatewayRow>,
+    nonces: BTreeMap<Nonce, Timestamp>,
     users: BTreeMap<String, UserRow>,
     reserved: BTreeMap<IntentId, (MicroUsd, Vec<SpendWindow>)>,
     spent: BTreeMap<SpendWindow, MicroUsd>,
@@ -140,7 +143,9 @@ impl Data {
             .and_then(|(agent, refused)| own(&agent.id).find(|kept| refused.matches(&kept.intent)));
         let intents = match (&reads.intents, &reads.due) {
             (Some(query), _) => self.listed(query),
-            (None, Some((due, limit))) => self.due(now, due, usize::from(*limit)),
+            (None, Some((due, limit))) => {
+                self.due(now, due, reads.due_of.as_ref(), usize::from(*limit))
+            }
             (None, None) => Vec::new(),
         };
         Snapshot {
@@ -173,6 +178,9 @@ impl Data {
                 None => Refunded::default(),
             },
             rates: self.rates.clone().filter(|_| reads.rates),
+            gateway: reads.gateway.as_ref().and_then(|id| self.gateways.get(id)).cloned(),
+            gateways: if reads.gateways { self.gateways_by_name() } else { Vec::new() },
+            nonce_used: reads.nonce.as_ref().is_some_and(|nonce| self.nonces.contains_key(nonce)),
             users: if reads.users { self.users.values().cloned().collect() } else { Vec::new() },
             audit: reads.audit.map_or_else(Vec::new, |range| self.audited(range)),
             books: if reads.books { self.books() } else { Books::default() },
@@ -194,6 +202,12 @@ impl Data {
         let mut agents: Vec<AgentRow> = self.agents.values().cloned().collect();
         agents.sort_by(|a, b| a.name.cmp(&b.name));
         agents
+    }
+
+    fn gateways_by_name(&self) -> Vec<GatewayRow> {
+        let mut gateways: Vec<GatewayRow> = self.gateways.values().cloned().collect();
+        gateways.sort_by(|a, b| a.name.cmp(&b.name));
+        gateways
     }
 
     fn books(&self) -> Books {
@@ -279,9 +293,10 @@ impl Data {
             .any(|scope| self.stops.contains_key(scope))
     }
 
-    fn due(&self, now: Timestamp, due: &Due, limit: usize) -> Vec<Intent> {
+    fn due(&self, now: Timestamp, due: &Due, of: Option<&Money>, limit: usize) -> Vec<Intent> {
         let all = self.intents.values().map(|kept| &kept.intent);
         let mut found: Vec<&Intent> = all
+            .filter(|intent| of.is_none_or(|money| money.is_of(intent)))
             .filter(|intent| due.includes(now, intent))
             .filter(|intent| !matches!(due, Due::Approved) || !self.is_stopped(intent))
             .collect();
@@ -331,6 +346,13 @@ impl Data {
                 let same_key = |key: &KeyRow| agent.keys.iter().any(|new| new.hash == key.hash);
                 row.id != agent.id && (row.name == agent.name || row.keys.iter().any(same_key))
             }),
+            Write::PutGateway(gateway) => self.gateways.values().any(|row| {
+                let same_key = |key: &GatewayKeyRow| {
+                    gateway.keys.iter().any(|new| new.public_key == key.public_key)
+                };
+                row.id != gateway.id && (row.name == gateway.name || row.keys.iter().any(same_key))
+            }),
+            Write::UseNonce { nonce, .. } => self.nonces.contains_key(nonce),
             Write::Reserve { intent, windows, .. } => {
                 self.reserved.contains_key(intent)
                     || (!windows.is_empty() && !self.intents.contains_key(intent))
@@ -339,6 +361,7 @@ impl Data {
                 row.entry.action == EMPTIED && fields.contains(&AuditField::Details)
             }),
             Write::Audit(_)
+            | Write::GatewayUsed { .. }
             | Write::LiftStop(_)
             | Write::PutRates(_)
             | Write::PutStop(_)
@@ -369,6 +392,13 @@ impl Data {
                 }
                 self.set(undo, |data| &mut data.audit, n, row);
             }
+            Write::GatewayUsed { gateway, version, at } => {
+                if let Some(mut row) = self.gateways.get(&gateway).cloned() {
+                    let used = row.keys.iter_mut().filter(|key| key.version == version);
+                    used.for_each(|key| key.last_used_at = Some(at));
+                    self.set(undo, |data| &mut data.gateways, gateway, Some(row));
+                }
+            }
             Write::InsertIntent(intent) => self.keep(undo, *intent, true),
             Write::UpdateIntent { intent, .. } => {
                 let holds_key = self.intents.get(&intent.id).is_some_and(|kept| kept.holds_key);
@@ -391,6 +421,17 @@ impl Data {
             }
             Write::PutAgent(agent) => {
                 self.set(undo, |data| &mut data.agents, agent.id.clone(), Some(agent));
+            }
+            Write::PutGateway(row) => {
+                self.set(undo, |data| &mut data.gateways, row.id.clone(), Some(row));
+            }
+            Write::UseNonce { nonce, at, keep_since } => {
+                self.set(undo, |data| &mut data.nonces, nonce, Some(at));
+                let old = self.nonces.iter().filter(|(_, used)| **used < keep_since);
+                let old: Vec<Nonce> = old.map(|(nonce, _)| nonce.clone()).collect();
+                for nonce in old {
+                    self.set(undo, |data| &mut data.nonces, nonce, None);
+                }
             }
             Write::PutRates(rates) => {
                 if self.rates.as_ref().is_none_or(|old| old.date() <= rates.date()) {

@@ -9,7 +9,8 @@ use crate::port::StoreError;
 use crate::rows::rows;
 
 /// Every step, in order; the first is number 1.
-const STEPS: [&str; 1] = [include_str!("migrations/0001_begin.sql")];
+const STEPS: [&str; 2] =
+    [include_str!("migrations/0001_begin.sql"), include_str!("migrations/0002_gateways.sql")];
 
 const APPLIED: &str = include_str!("sql/migrations.sql");
 

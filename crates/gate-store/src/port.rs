@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::{
-    AgentId, AgentName, Approval, ApprovalId, AttemptId, CustomerId, IdempotencyKey, Intent,
-    IntentId, Source, State, Target, TeamName, Timestamp, UserName, Wanted,
+    AccountId, AgentId, AgentName, Approval, ApprovalId, AttemptId, CustomerId, GatewayId,
+    IdempotencyKey, Intent, IntentId, Source, State, Target, TeamName, Timestamp, UserName, Wanted,
 };
 use gate_money::{MicroUsd, RateTable};
 
@@ -79,6 +79,8 @@ pub struct Reads {
     pub intents: Option<IntentQuery>,
     /// Work that is due, oldest first.
     pub due: Option<(Due, u16)>,
+    /// Only work of this Stripe account and mode.
+    pub due_of: Option<Money>,
     /// When the event with this id was noted.
     pub event: Option<String>,
     /// The policy in force, every stop, what counts in windows that are open now of the agent that
@@ -91,6 +93,12 @@ pub struct Reads {
     pub policies: bool,
     /// The newest exchange rates.
     pub rates: bool,
+    /// One gateway.
+    pub gateway: Option<GatewayId>,
+    /// All gateways, by name.
+    pub gateways: bool,
+    /// Whether this nonce was used.
+    pub nonce: Option<Nonce>,
     /// All people, by name.
     pub users: bool,
     /// A part of the audit chain.
@@ -182,6 +190,32 @@ pub enum Due {
     Submitted,
 }
 
+/// Whose money an intent moves: a Stripe account and mode.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Money {
+    /// The connected account, where one is set.
+    pub account: Option<AccountId>,
+    /// Live money, or test mode.
+    pub livemode: bool,
+}
+
+impl Money {
+    /// Whether it is the intent's.
+    #[must_use]
+    pub fn is_of(&self, intent: &Intent) -> bool {
+        self.account == intent.account && self.livemode == intent.livemode
+    }
+}
+
+/// What makes a signed call that call: no two of one key have the same.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Nonce {
+    /// Which key signed.
+    pub keyid: String,
+    /// Its random part.
+    pub nonce: String,
+}
+
 /// What was read. Parts that were not asked for are empty.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -215,6 +249,12 @@ pub struct Snapshot {
     pub policies: Vec<PolicyRow>,
     /// The newest exchange rates.
     pub rates: Option<RateTable>,
+    /// The gateway.
+    pub gateway: Option<GatewayRow>,
+    /// All gateways.
+    pub gateways: Vec<GatewayRow>,
+    /// Whether the nonce was used, and is not forgotten.
+    pub nonce_used: bool,
     /// All people.
     pub users: Vec<UserRow>,
     /// The part of the audit chain that was asked for, in its order.
@@ -282,6 +322,36 @@ pub struct KeyRow {
     pub created_at: Timestamp,
     /// From when on it is not taken.
     pub expires_at: Option<Timestamp>,
+}
+
+/// A gateway that may ask this authority over the network.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GatewayRow {
+    /// Its id.
+    pub id: GatewayId,
+    /// Its name; unique for ever.
+    pub name: AgentName,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Since when it may do nothing.
+    pub revoked_at: Option<Timestamp>,
+    /// Its keys, oldest first.
+    pub keys: Vec<GatewayKeyRow>,
+}
+
+/// A key of a gateway: the public half, with which nobody can be that gateway.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GatewayKeyRow {
+    /// Counts up from 1 within a gateway.
+    pub version: u32,
+    /// The Ed25519 public key.
+    pub public_key: [u8; 32],
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it is not taken.
+    pub expires_at: Option<Timestamp>,
+    /// When it last signed a call, to the minute.
+    pub last_used_at: Option<Timestamp>,
 }
 
 /// A version of the policy.
@@ -405,6 +475,15 @@ pub enum Write {
         /// What of it.
         fields: Vec<AuditField>,
     },
+    /// Notes when a gateway's key last signed a call.
+    GatewayUsed {
+        /// The gateway.
+        gateway: GatewayId,
+        /// Which of its keys.
+        version: u32,
+        /// When.
+        at: Timestamp,
+    },
     /// Adds an intent, which then holds its key.
     InsertIntent(Box<Intent>),
     /// Adds a version of the policy, which is then in force.
@@ -425,6 +504,8 @@ pub enum Write {
     },
     /// Adds or replaces an agent with its keys.
     PutAgent(AgentRow),
+    /// Adds or replaces a gateway with its keys; another one's name or public key is a conflict.
+    PutGateway(GatewayRow),
     /// Keeps exchange rates of a day.
     PutRates(RateTable),
     /// Puts or replaces a stop.
@@ -455,6 +536,16 @@ pub enum Write {
         was: State,
         /// All of it, as it becomes.
         intent: Box<Intent>,
+    },
+    /// Uses a nonce up, and forgets those used before `keep_since`. One that is used already is a
+    /// conflict.
+    UseNonce {
+        /// The nonce.
+        nonce: Nonce,
+        /// When it was used.
+        at: Timestamp,
+        /// How far back used ones are kept.
+        keep_since: Timestamp,
     },
 }
 
@@ -554,6 +645,7 @@ impl Write {
         match self {
             Self::Audit(_) => "an audit entry",
             Self::EmptyAudit { .. } => "there is no such audit entry, or it says what was emptied",
+            Self::GatewayUsed { .. } => "a gateway's last use",
             Self::InsertIntent(_) => {
                 "the intent, its key or its approval exists, or its agent does not"
             }
@@ -562,6 +654,7 @@ impl Write {
             Self::LiftStop(_) => "a stop's end",
             Self::NoteEvent { .. } => "the event was taken up already",
             Self::PutAgent(_) => "another agent has this name or key",
+            Self::PutGateway(_) => "another gateway has this name or key",
             Self::PutRates(_) => "rates",
             Self::PutStop(_) => "a stop",
             Self::Release(_) => "the release of spend",
@@ -571,6 +664,7 @@ impl Write {
             Self::UpdateIntent { .. } => {
                 "the intent is in another state, or another's, or its approval is"
             }
+            Self::UseNonce { .. } => "the nonce was used already",
         }
     }
 }

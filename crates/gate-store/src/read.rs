@@ -4,16 +4,18 @@
 use futures_util::future::try_join_all;
 use futures_util::try_join;
 use gate_core::{
-    AgentId, AgentName, CustomerId, Intent, IntentId, Source, Target, Timestamp, Wanted,
+    AccountId, AgentId, AgentName, CustomerId, GatewayId, Intent, IntentId, Source, Target,
+    Timestamp, Wanted,
 };
 use gate_money::{Currency, Decimal, RateTable};
 
 use crate::audit::{AuditEntry, AuditRange, AuditRow, Head};
 use crate::database::{Cells, Database, Value, params};
 use crate::port::{
-    AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, IntentBy, IntentQuery, KeyHash, KeyRow,
-    PolicyRow, Prior, RECENT, Reads, Refunded, Refused, Reservation, Scope, Snapshot, SpendWindow,
-    Spent, StopRow, StoreError, USABLE_AFTER_APPROVAL, UserRow,
+    AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, GatewayKeyRow, GatewayRow, IntentBy,
+    IntentQuery, KeyHash, KeyRow, Money, Nonce, PolicyRow, Prior, RECENT, Reads, Refunded, Refused,
+    Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, StoreError, USABLE_AFTER_APPROVAL,
+    UserRow,
 };
 use crate::rows::{self, row, rows};
 
@@ -30,7 +32,9 @@ pub(crate) async fn snapshot(
     let intents = async {
         match (&reads.intents, &reads.due) {
             (Some(query), _) => listed(connection, query).await,
-            (None, Some((due, limit))) => work(connection, now, due, *limit).await,
+            (None, Some((due, limit))) => {
+                work(connection, now, due, reads.due_of.as_ref(), *limit).await
+            }
             (None, None) => Ok(Vec::new()),
         }
     };
@@ -60,6 +64,20 @@ pub(crate) async fn snapshot(
         of_customer,
         of_audit,
     )?;
+    let gateway = async {
+        match &reads.gateway {
+            Some(id) => gateway(connection, id).await,
+            None => Ok(None),
+        }
+    };
+    let nonce_used = async {
+        match &reads.nonce {
+            Some(nonce) => nonce_used(connection, nonce).await,
+            None => Ok(false),
+        }
+    };
+    let (gateway, gateways, nonce_used) =
+        try_join!(gateway, asked(reads.gateways, gateways(connection)), nonce_used)?;
     let (agents, policy, policies, stops, rates, users, books) = try_join!(
         asked(reads.agents, agents(connection)),
         asked(reads.policy, policy(connection)),
@@ -76,6 +94,9 @@ pub(crate) async fn snapshot(
         refunded,
         audit,
         agents,
+        gateway,
+        gateways,
+        nonce_used,
         policy,
         policies,
         stops,
@@ -328,6 +349,7 @@ async fn work(
     connection: &impl Database,
     now: Timestamp,
     due: &Due,
+    of: Option<&Money>,
     limit: u16,
 ) -> Result<Vec<Intent>, StoreError> {
     const APPROVED: &str = include_str!("sql/due_approved.sql");
@@ -338,13 +360,26 @@ async fn work(
     const SUBMITTED: &str = include_str!("sql/due_submitted.sql");
     let unused_since = now.before(USABLE_AFTER_APPROVAL).millis();
     let now = now.millis();
+    // Without a mode, work of every mode and account.
+    let mode = of.map(|money| i64::from(money.livemode));
+    let account = of.and_then(|money| money.account.as_ref()).map(AccountId::as_str);
     match due {
-        Due::Approved => intents(connection, APPROVED, params![now, unused_since, limit]).await,
-        Due::Attempt(id) => intents(connection, ATTEMPT, params![id.as_str(), limit]).await,
-        Due::Expired => intents(connection, EXPIRED, params![now, unused_since, limit]).await,
-        Due::Followed => intents(connection, FOLLOWED, params![now, limit]).await,
-        Due::One(id) => intents(connection, ONE, params![id.as_str(), now, limit]).await,
-        Due::Submitted => intents(connection, SUBMITTED, params![now, limit]).await,
+        Due::Approved => {
+            let params = params![now, unused_since, mode, account, limit];
+            intents(connection, APPROVED, params).await
+        }
+        Due::Attempt(id) => {
+            intents(connection, ATTEMPT, params![id.as_str(), mode, account, limit]).await
+        }
+        Due::Expired => {
+            let params = params![now, unused_since, mode, account, limit];
+            intents(connection, EXPIRED, params).await
+        }
+        Due::Followed => intents(connection, FOLLOWED, params![now, mode, account, limit]).await,
+        Due::One(id) => {
+            intents(connection, ONE, params![id.as_str(), now, mode, account, limit]).await
+        }
+        Due::Submitted => intents(connection, SUBMITTED, params![now, mode, account, limit]).await,
     }
 }
 
@@ -410,6 +445,53 @@ async fn agent(connection: &impl Database, id: &AgentId) -> Result<Option<AgentR
     })
     .await?;
     Ok(Some(AgentRow { keys, ..agent }))
+}
+
+async fn gateways(connection: &impl Database) -> Result<Vec<GatewayRow>, StoreError> {
+    const SQL: &str = include_str!("sql/gateways.sql");
+    let ids =
+        rows(connection, SQL, "gateways", params![], |cells| cells.parsed("id", GatewayId::parse))
+            .await?;
+    let found = try_join_all(ids.iter().map(|id| gateway(connection, id))).await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+async fn gateway(
+    connection: &impl Database,
+    id: &GatewayId,
+) -> Result<Option<GatewayRow>, StoreError> {
+    const GATEWAY: &str = include_str!("sql/gateway.sql");
+    const KEYS: &str = include_str!("sql/gateway_keys.sql");
+    let found = row(connection, GATEWAY, "gateways", params![id.as_str()], |cells| {
+        Ok(GatewayRow {
+            id: cells.parsed("id", GatewayId::parse)?,
+            name: cells.parsed("name", AgentName::parse)?,
+            created_at: cells.time("created_at")?,
+            revoked_at: cells.time_if("revoked_at")?,
+            keys: Vec::new(),
+        })
+    })
+    .await?;
+    let Some(gateway) = found else { return Ok(None) };
+    let keys = rows(connection, KEYS, "gateway_keys", params![id.as_str()], |cells| {
+        let version = cells.count("version")?;
+        Ok(GatewayKeyRow {
+            version: u32::try_from(version).map_err(|_| cells.corrupt("version"))?,
+            public_key: cells.bytes("public_key")?,
+            created_at: cells.time("created_at")?,
+            expires_at: cells.time_if("expires_at")?,
+            last_used_at: cells.time_if("last_used_at")?,
+        })
+    })
+    .await?;
+    Ok(Some(GatewayRow { keys, ..gateway }))
+}
+
+/// Whether a call with this nonce was made.
+async fn nonce_used(connection: &impl Database, nonce: &Nonce) -> Result<bool, StoreError> {
+    const SQL: &str = include_str!("sql/nonce.sql");
+    let params = params![&nonce.keyid, &nonce.nonce];
+    Ok(row(connection, SQL, "nonces", params, |_| Ok(())).await?.is_some())
 }
 
 /// The sources in a cell.

@@ -5,7 +5,9 @@ use gate_money::{MicroUsd, RateTable};
 
 use crate::audit::{AuditEntry, AuditField, AuditRange, EMPTIED, Head};
 use crate::database::{Database, Value, params};
-use crate::port::{AgentRow, PolicyRow, Scope, SpendWindow, StopRow, StoreError, UserRow, Write};
+use crate::port::{
+    AgentRow, GatewayRow, Nonce, PolicyRow, Scope, SpendWindow, StopRow, StoreError, UserRow, Write,
+};
 use crate::read;
 use crate::rows::{approval_values, integer, intent_values, json, row};
 
@@ -25,12 +27,17 @@ pub(crate) async fn make(
     match write {
         Write::Audit(entry) => *head = to.append(*head, entry).await?,
         Write::EmptyAudit { n, fields } => to.empty_audit(*n, fields).await?,
+        Write::GatewayUsed { gateway, version, at } => {
+            const SQL: &str = include_str!("sql/gateway_used.sql");
+            to.run(SQL, params![at.millis(), gateway.as_str(), i64::from(*version)]).await?;
+        }
         Write::InsertIntent(intent) => to.insert_intent(intent).await?,
         Write::InsertPolicy(policy) => to.insert_policy(policy).await?,
         Write::InsertUser(user) => to.insert_user(user).await?,
         Write::LiftStop(scope) => to.lift_stop(scope).await?,
         Write::NoteEvent { id, at, keep_since } => to.note_event(id, *at, *keep_since).await?,
         Write::PutAgent(agent) => to.put_agent(agent).await?,
+        Write::PutGateway(gateway) => to.put_gateway(gateway).await?,
         Write::PutRates(rates) => to.put_rates(rates).await?,
         Write::PutStop(stop) => to.put_stop(stop).await?,
         Write::Release(intent) => to.release(intent).await?,
@@ -38,6 +45,7 @@ pub(crate) async fn make(
         Write::SetRoles { user, roles } => to.set_roles(user, roles).await?,
         Write::SurrenderKey(intent) => to.surrender_key(intent).await?,
         Write::UpdateIntent { was, intent } => to.update_intent(*was, intent).await?,
+        Write::UseNonce { nonce, at, keep_since } => to.use_nonce(nonce, *at, *keep_since).await?,
     }
     Ok(())
 }
@@ -172,6 +180,35 @@ impl<D: Database> Target<'_, D> {
                 .await?;
         }
         Ok(())
+    }
+
+    async fn put_gateway(&self, gateway: &GatewayRow) -> Result<(), StoreError> {
+        const GATEWAY: &str = include_str!("sql/put_gateway.sql");
+        const NO_KEYS: &str = include_str!("sql/delete_gateway_keys.sql");
+        const KEY: &str = include_str!("sql/insert_gateway_key.sql");
+        let id = gateway.id.as_str();
+        let (created_at, revoked_at) = (gateway.created_at.millis(), millis(gateway.revoked_at));
+        self.run(GATEWAY, params![id, gateway.name.as_str(), created_at, revoked_at]).await?;
+        self.run(NO_KEYS, params![id]).await?;
+        for key in &gateway.keys {
+            let (version, created_at) = (i64::from(key.version), key.created_at.millis());
+            let (expires_at, used_at) = (millis(key.expires_at), millis(key.last_used_at));
+            let row = params![id, version, &key.public_key, created_at, expires_at, used_at];
+            self.run(KEY, row).await?;
+        }
+        Ok(())
+    }
+
+    async fn use_nonce(
+        &self,
+        nonce: &Nonce,
+        at: Timestamp,
+        keep_since: Timestamp,
+    ) -> Result<(), StoreError> {
+        const USE: &str = include_str!("sql/insert_nonce.sql");
+        const FORGET: &str = include_str!("sql/delete_nonces.sql");
+        self.run(USE, params![&nonce.keyid, &nonce.nonce, at.millis()]).await?;
+        self.run(FORGET, params![keep_since.millis()]).await.map(drop)
     }
 
     async fn put_rates(&self, rates: &RateTable) -> Result<(), StoreError> {

@@ -6,13 +6,14 @@ use gate_core::{AgentId, AgentKey, AgentName, Source, State, Timestamp, UserName
 use gate_policy::NewAgent;
 use gate_store::{AgentBy, AgentRow, IntentQuery, KeyRow, Reads, Write};
 
-use super::{Admin, AdminError, known_agent, known_user, no_agent, policy_text, policy_writes};
+use super::{
+    Admin, AdminError, ROTATION_GRACE, known_agent, known_user, make_room, no_agent, policy_text,
+    policy_writes,
+};
 use crate::approval::{self, AGENT_REVOKED};
 use crate::change::Plan;
 use crate::keys;
 
-/// How long the key before a rotation is still taken.
-const ROTATION_GRACE: Duration = Duration::from_secs(24 * 3600);
 /// Longest that a key may last.
 const LIFETIME_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
 /// Most ranges that an agent's keys are taken from.
@@ -174,11 +175,8 @@ impl Admin<'_> {
                 }
                 let grace = if at_once { world.now } else { world.now.after(ROTATION_GRACE) };
                 agent.keys.retain(|key| key.expires_at.is_none_or(|at| at > world.now));
-                // Never more than two are valid: what was rotated before ends now.
-                for (older, key) in agent.keys.iter_mut().rev().enumerate() {
-                    let until = if older == 0 { grace } else { world.now };
-                    key.expires_at = Some(key.expires_at.map_or(until, |at| at.min(until)));
-                }
+                let expiries = agent.keys.iter_mut().map(|key| &mut key.expires_at);
+                make_room(expiries, world.now, grace);
                 agent.keys.push(key_row(&stored_key, world.now, lifetime));
                 let mut details = KeyTerms::details(&agent);
                 if let Some(details) = details.as_object_mut() {

@@ -18,6 +18,7 @@ mod audit;
 mod backlog;
 mod budgets;
 mod caps;
+mod gateways;
 mod invariants;
 mod keys;
 mod outcomes;

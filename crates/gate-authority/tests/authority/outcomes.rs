@@ -1,7 +1,7 @@
 //! What became of a submitted intent, as it is recorded: by whom, in which state, how often.
 
 use gate_core::{
-    ApprovalState, Approver, Authority, AuthorityError, FailureCode, Hold, Intent, IntentId,
+    ApprovalState, Approver, Authority, AuthorityError, FailureCode, Hold, Intent, IntentId, Notes,
     Outcome, Refund, RefundId, RefundStatus, Refusal, State,
 };
 use gate_store::{Judge, Reads, Snapshot, Store, Write};

@@ -1,7 +1,8 @@
-//! Administration: agents, users, policies, approvals, intents, stops. Works on the store, beside
+//! Administration: agents, gateways, users, policies, approvals, intents, stops. Works on the store, beside
 //! a running server.
 
 mod approvals;
+mod gateways;
 mod policies;
 
 use std::sync::Arc;
@@ -55,12 +56,12 @@ pub(super) async fn run(
         only_the_owner_reads(&store.database, lookup.as_ref())?;
     }
     let os_user = os_user(lookup.as_ref());
-    let authority = open(&store).await?;
+    let (authority, ids) = open(&store).await?;
     let mut admin = Admin::new(&authority, Actor::cli(&os_user, acting_as.as_ref()));
     if let Some(user) = &acting_as {
         admin = admin.acting_as(user.clone());
     }
-    let work = Work { admin, given, out };
+    let work = Work { admin, given, out, store: &store, ids: &ids };
     match (group, verb) {
         ("agent", "create") => work.create_agent().await,
         ("agent", "list") => work.list_agents().await,
@@ -68,6 +69,10 @@ pub(super) async fn run(
         ("agent", "rotate") => work.rotate_agent().await,
         ("agent", "revoke") => work.revoke_agent().await,
         ("audit", _) => audit::redact(&work.admin, given, acting_as.as_ref(), out).await,
+        ("gateway", "create") => work.create_gateway().await,
+        ("gateway", "list") => work.list_gateways().await,
+        ("gateway", "rotate") => work.rotate_gateway().await,
+        ("gateway", _) => work.revoke_gateway().await,
         ("user", "create") => work.create_user().await,
         ("user", "set-roles") => work.set_roles().await,
         ("user", "revoke") => work.revoke_user().await,
@@ -105,16 +110,17 @@ pub(super) async fn opened(
     lookup: &dyn Lookup,
     out: &Output,
 ) -> Result<LocalAuthority, Failed> {
-    open(&store(given, lookup, out)?).await
+    open(&store(given, lookup, out)?).await.map(|(authority, _)| authority)
 }
 
 /// Opens the store, which is made when there is none.
-async fn open(config: &StoreConfig) -> Result<LocalAuthority, Failed> {
+async fn open(config: &StoreConfig) -> Result<(LocalAuthority, SystemIds), Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let store =
         open_store(&config.database, Arc::clone(&clock), false).await.map_err(Failed::Work)?;
-    let ids = Arc::new(SystemIds::default());
-    Ok(LocalAuthority::new(store, clock, ids, AuthorityConfig::default()))
+    let ids = SystemIds::default();
+    let shared = Arc::new(ids.clone());
+    Ok((LocalAuthority::new(store, clock, shared, AuthorityConfig::default()), ids))
 }
 
 /// Acting for a person takes a store that nobody but its owner can read: who can write it could
@@ -156,6 +162,8 @@ struct Work<'a> {
     admin: Admin<'a>,
     given: &'a ArgMatches,
     out: &'a Output,
+    store: &'a StoreConfig,
+    ids: &'a SystemIds,
 }
 
 impl Work<'_> {

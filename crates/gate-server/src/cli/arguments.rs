@@ -13,6 +13,8 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommands([
             server("serve", "Serve the gateway, with the policy authority in it").args(clap_args()),
+            server("authority", "Serve the policy authority alone, for a fleet of gateways")
+                .args(clap_args()),
             demo(),
             server("stripe-sandbox", "Serve a stateful Stripe for tests")
                 .arg(number("port", "Port to listen on; 0 takes a free one").default_value("0"))
@@ -26,6 +28,7 @@ pub(crate) fn command() -> Command {
                      Stripe key is configured, against the refunds at Stripe",
                 )),
             agent(),
+            gateway(),
             user(),
             policy(),
             approval(),
@@ -78,6 +81,22 @@ fn key_terms() -> [Arg; 2] {
             .action(ArgAction::Append)
             .help("From where alone its keys are taken, such as 10.1.0.0/16 or 2001:db8::/32"),
     ]
+}
+
+fn gateway() -> Command {
+    group(
+        "gateway",
+        "Gateways that ask this authority over the network",
+        [
+            admin("create", "Make a gateway; its id and secret are printed once")
+                .arg(name("name", "A name for people")),
+            admin("list", "All gateways, with the keys that are taken and when each was last used"),
+            admin("rotate", "Make a new secret; the old one is taken for 24 more hours")
+                .arg(name("gateway", "Name or id"))
+                .arg(switch("now", "End the old secret at once: after a leak")),
+            admin("revoke", "End a gateway for good").arg(name("gateway", "Name or id")),
+        ],
+    )
 }
 
 fn user() -> Command {

@@ -38,7 +38,11 @@ pub(super) async fn verify(
         loaded.config.server.listen.set_port(0);
         let timeout = loaded.config.stripe.timeout;
         let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
-        let (authority, stripe) = (&serving.gateway.authority, serving.gateway.stripe.as_ref());
+        let Some(embedded) = serving.gateway.decider.embedded() else {
+            let told = "the records are with the authority at BURNBOUND_API: verify them there";
+            return Err(Failed::Usage(told.to_owned()));
+        };
+        let (authority, stripe) = (&embedded.authority, serving.gateway.stripe.as_ref());
         let found = authority.audit_anchors(stripe, timeout).await.map_err(broken)?;
         out.say(&format!("The refunds of {} charges were listed at Stripe.", found.looked_at));
         if let Some(why) = &found.left_out {

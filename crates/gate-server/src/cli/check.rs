@@ -10,11 +10,12 @@ use gate_authority::{Actor, Admin, Level, invariants, invariants_at_stripe};
 use gate_core::Clock;
 use gate_policy::Policy;
 use gate_store::{PostgresAddress, PostgresState, PostgresStore};
-use gate_stripe::CheckState;
+use gate_stripe::{CheckState, StripeClient};
 use serde::Serialize;
 
 use super::{Failed, Output, faults};
 use crate::config::{self, Database, Flags, Lookup};
+use crate::embedded::Embedded;
 use crate::serve;
 use crate::system::SystemClock;
 
@@ -63,9 +64,10 @@ pub(super) async fn run(
     let mut found = vec![Finding::new("configuration", "ok", "can be used")];
     let warned = loaded.warnings.iter();
     found.extend(warned.map(|warning| Finding::new("configuration", "warning", warning)));
-    let stored = match &loaded.config.store.database {
-        Database::File(path) => lookup.facts(path).is_ok(),
-        Database::Postgres(address) => {
+    let stored = match loaded.config.store.as_ref().map(|store| &store.database) {
+        None => false,
+        Some(Database::File(path)) => lookup.facts(path).is_ok(),
+        Some(Database::Postgres(address)) => {
             let (finding, stored) = postgres(address).await;
             found.push(finding);
             if !stored && found.last().is_some_and(|finding| finding.level == "fault") {
@@ -80,13 +82,27 @@ pub(super) async fn run(
         let stripe_timeout = config.stripe.key.as_ref().map(|_| config.stripe.timeout);
         config.server.listen.set_port(0);
         let serving = serve::start(config, lookup).await.map_err(Failed::Work)?;
-        found.extend(policy(&serving).await?);
+        let embedded = serving.gateway.decider.embedded().cloned();
+        if let Some(embedded) = &embedded {
+            found.extend(policy(embedded).await?);
+        }
         if given.get_flag("online") {
             found.extend(online(&serving).await);
         }
-        if given.get_flag(INVARIANTS) {
-            found.extend(record(&serving, stripe_timeout).await?);
+        match (&embedded, given.get_flag(INVARIANTS)) {
+            (_, false) => {}
+            (Some(embedded), true) => {
+                let stripe = serving.gateway.stripe.as_ref();
+                found.extend(record(embedded, stripe, stripe_timeout).await?);
+            }
+            (None, true) => {
+                let detail = "the record is with the authority: run `check --invariants` there";
+                found.push(Finding::new(INVARIANTS, "warning", detail));
+            }
         }
+    } else if loaded.config.remote.is_some() {
+        let detail = "a remote authority: `check --online` asks it";
+        found.push(Finding::new("authority", "ok", detail));
     } else {
         found.push(Finding::new("store", "ok", "none yet: it is made at the first start"));
     }
@@ -122,8 +138,8 @@ fn report(found: &Vec<Finding>, out: &Output) -> Result<(), Failed> {
     if faulty { Err(Failed::Faults) } else { Ok(()) }
 }
 
-async fn policy(serving: &serve::Serving) -> Result<Vec<Finding>, Failed> {
-    let admin = Admin::new(&serving.gateway.authority, Actor::cli("check", None));
+async fn policy(embedded: &Embedded) -> Result<Vec<Finding>, Failed> {
+    let admin = Admin::new(&embedded.authority, Actor::cli("check", None));
     let (version, text) = admin.policy().await.map_err(|error| Failed::Work(error.to_string()))?;
     let name = format!("policy version {version}");
     Ok(match Policy::parse(&text) {
@@ -140,12 +156,12 @@ async fn policy(serving: &serve::Serving) -> Result<Vec<Finding>, Failed> {
 
 /// Holds the record against the invariants, and against Stripe where there is a key.
 async fn record(
-    serving: &serve::Serving,
+    embedded: &Embedded,
+    stripe: &StripeClient,
     stripe_timeout: Option<Duration>,
 ) -> Result<Vec<Finding>, Failed> {
     let failed = |error: gate_core::AuthorityError| Failed::Work(error.to_string());
-    let gateway = &serving.gateway;
-    let in_store = invariants(&gateway.authority).await.map_err(failed)?;
+    let in_store = invariants(&embedded.authority).await.map_err(failed)?;
     let mut found = Vec::new();
     if in_store.is_empty() {
         found.push(Finding::new(INVARIANTS, "ok", "the record holds together"));
@@ -157,9 +173,8 @@ async fn record(
         found.extend(broken.into_iter().map(broken_invariant));
         return Ok(found);
     };
-    let stripe = gateway.stripe.as_ref();
     let at_stripe =
-        invariants_at_stripe(&gateway.authority, stripe, timeout).await.map_err(failed)?;
+        invariants_at_stripe(&embedded.authority, stripe, timeout).await.map_err(failed)?;
     let detail = format!("the refunds of {} charges were listed at Stripe", at_stripe.looked_at);
     found.push(Finding::new(INVARIANTS, "ok", detail));
     if let Some((left_out, why)) = at_stripe.left_out {
@@ -188,7 +203,9 @@ fn broken_invariant(finding: gate_authority::Finding) -> Finding {
 async fn online(serving: &serve::Serving) -> Vec<Finding> {
     let gateway = &serving.gateway;
     // How it went stands in what readiness says of the rates.
-    drop(gateway.fetch_rates_once().await);
+    if let Some(embedded) = gateway.decider.embedded() {
+        drop(embedded.fetch_rates_once().await);
+    }
     let mut found = Vec::new();
     let view = gateway.readiness.look().await;
     for (check, seen) in &view.checks {

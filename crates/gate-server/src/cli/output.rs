@@ -53,6 +53,12 @@ impl Output {
         let json = serde_json::json!({ "listening": url });
         self.either(&json, || format!("listening on {url}"));
     }
+
+    /// The second line of a gateway that also serves the authority: where it does.
+    pub(crate) fn authority_listening(&self, url: &str) {
+        let json = serde_json::json!({ "authority": url });
+        self.either(&json, || format!("serving the authority on {url}"));
+    }
 }
 
 fn asked_for_json(given: &ArgMatches) -> bool {

@@ -1,9 +1,10 @@
-//! What Stripe gave out: the key and the webhook secrets, where they come from, and whether this
-//! gateway may use them.
+//! What others gave out: Stripe its key and webhook secrets, a remote authority the gateway's
+//! secret; where they come from, and whether this gateway may use them.
 //!
 //! A key that is read again from its file is held against the same rules as the first, so a live
 //! key never slips in later.
 
+use gate_burnbound::GatewaySecret;
 use gate_stripe::{StripeKey, WebhookSecrets};
 use secrecy::ExposeSecret;
 
@@ -49,6 +50,25 @@ impl WebhookOrigin {
         let secret = self.secret.current(lookup)?;
         WebhookSecrets::parse(secret.expose_secret())
             .map_err(|unusable| self.secret.fault(format!("cannot be used: {unusable}")))
+    }
+}
+
+/// Where the gateway's secret for a remote authority comes from.
+#[derive(Debug)]
+pub struct GatewaySecretOrigin {
+    pub(super) secret: Secret,
+}
+
+impl GatewaySecretOrigin {
+    /// The secret as it is now: a file that changed since is read again.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or holds something that is no gateway's secret.
+    pub fn current(&self, lookup: &dyn Lookup) -> Result<GatewaySecret, ConfigFault> {
+        let secret = self.secret.current(lookup)?;
+        GatewaySecret::parse(secret.expose_secret())
+            .map_err(|unusable| self.secret.fault(format!("cannot be used: it {unusable}")))
     }
 }
 

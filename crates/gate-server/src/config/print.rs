@@ -175,10 +175,11 @@ f2fs or xfs.
 ## Administration
 
 Commands that administer, such as `stop`, `agent`, `approval` and `policy`, read only
-`GATEWAY_CONFIG`, `GATEWAY_DATA_DIR`, `GATEWAY_DATABASE` and `GATEWAY_EPHEMERAL`, their flags, and
-the section `[store]` of the file. So they work whatever is wrong with the rest: a stop does not
-wait until a key file is put right. `BURNBOUND_API` is refused, for with it the records would lie
-elsewhere. Give them the same variables as the gateway itself.
+`GATEWAY_CONFIG`, `GATEWAY_DATA_DIR`, `GATEWAY_DATABASE`, `GATEWAY_EPHEMERAL` and
+`GATEWAY_MASTER_KEY_FILE`, their flags, and the section `[store]` of the file. So they work whatever
+is wrong with the rest: a stop does not wait until a key file is put right. `BURNBOUND_API` is
+refused, for with it the records lie with the [authority](fleet.md): run them there. Give them the
+same variables as the gateway, or the authority, itself.
 
 ## Who is let in
 

@@ -71,12 +71,9 @@ impl Scope {
         }
     }
 
-    /// Whether the variable matters here. With a remote authority the records lie with it.
-    pub(super) fn minds(self, unsupported: &Unsupported) -> bool {
-        match self {
-            Self::All => true,
-            Self::Store => unsupported.variable == "BURNBOUND_API",
-        }
+    /// Whether variables of a fuller version matter here: none of them leads to other records.
+    pub(super) const fn minds_others(self) -> bool {
+        matches!(self, Self::All)
     }
 }
 
@@ -228,6 +225,30 @@ settings! {
         Some("ephemeral"), Switch, Value("0"),
         "Allow, with test keys, data that are lost with their container";
 
+    MASTER_KEY_FILE: "store.master_key_file", "GATEWAY_MASTER_KEY_FILE",
+        Some("master-key-file"), Path, Told("`master.key` in the data directory"),
+        "The file of the key that our own secrets follow from; made at the first start";
+
+    AUTHORITY_LISTEN: "authority.listen", "AUTHORITY_LISTEN",
+        Some("authority-listen"), Text("ADDRESS"),
+        Told("`127.0.0.1:8788` for `authority`, else none"),
+        "The IP address and port to serve the authority to gateways on; port 0 takes a free one";
+    BURNBOUND_API: "authority.api", "BURNBOUND_API",
+        Some("authority-api"), Text("URL"), Told("the authority in this process"),
+        "The remote authority to ask";
+    BURNBOUND_GATEWAY_ID: "authority.gateway_id", "BURNBOUND_GATEWAY_ID",
+        Some("gateway-id"), Text("ID"), Preset::None,
+        "The id that the remote authority gave this gateway (gw_…)";
+    BURNBOUND_GATEWAY_SECRET: "authority.gateway_secret", "BURNBOUND_GATEWAY_SECRET",
+        None, Secret, Preset::None,
+        "The secret that belongs to that id (bbgw_…)";
+    BURNBOUND_GATEWAY_SECRET_FILE: "authority.gateway_secret_file", "BURNBOUND_GATEWAY_SECRET_FILE",
+        Some("gateway-secret-file"), Path, Preset::None,
+        "The file that holds that secret; a changed file is read again";
+    API_PATH_PREFIX_STRIPPED: "authority.path_prefix_stripped", "GATEWAY_API_PATH_PREFIX_STRIPPED",
+        Some("api-path-prefix-stripped"), Switch, Value("0"),
+        "A proxy takes the path of BURNBOUND_API off before the authority sees it";
+
     FIAT_USD_RATES: "rates.fiat_usd", "FIAT_USD_RATES",
         Some("fiat-usd-rates"), Text("RATES"), Preset::None,
         "Pinned rates in dollars for one unit, such as KWD=3.26,EUR=1.10; they win over the feed";
@@ -267,13 +288,6 @@ const fn warned(variable: &'static str) -> Unsupported {
 
 /// The variables of a fuller version that this one refuses or warns about.
 pub static UNSUPPORTED: &[Unsupported] = &[
-    refused("AUTHORITY_LISTEN"),
-    refused("BURNBOUND_API"),
-    refused("BURNBOUND_GATEWAY_ID"),
-    refused("BURNBOUND_GATEWAY_SECRET"),
-    refused("BURNBOUND_GATEWAY_SECRET_FILE"),
-    refused("GATEWAY_API_PATH_PREFIX_STRIPPED"),
-    refused("GATEWAY_MASTER_KEY_FILE"),
     warned("GATEWAY_METRICS_ADDR"),
     refused("OIDC_CLIENT_ID"),
     refused("OIDC_CLIENT_SECRET"),

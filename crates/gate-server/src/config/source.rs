@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         set.sort();
         for name in set {
             if let Some(unsupported) = UNSUPPORTED.iter().find(|other| other.variable == name) {
-                if !self.scope.minds(unsupported) {
+                if !self.scope.minds_others() {
                     continue;
                 }
                 let text = "is not supported by this version: unset it";

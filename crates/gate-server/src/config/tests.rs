@@ -1,5 +1,6 @@
 //! The configuration as a whole: what is given where, and what comes of it.
 
+mod remote;
 mod secrets;
 mod store;
 
@@ -49,7 +50,9 @@ fn lines(faults: &[ConfigFault]) -> String {
 fn nothing_given_is_a_gateway_on_this_machine_without_a_key() {
     let Loaded { config, warnings } = good(&world(&[]));
     assert_eq!(warnings, [""; 0]);
-    let Config { log, rates, server, store, stripe } = config;
+    let Config { authority_listen, log, rates, remote, server, store, stripe } = config;
+    assert!(authority_listen.is_none() && remote.is_none());
+    let store = store.unwrap();
     let seconds = Duration::from_secs;
 
     assert_eq!((log.filter.as_str(), log.format), ("info", None));
@@ -104,6 +107,13 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("store.data_dir", "/srv/gateway", "\"/srv/gateway\""),
     ("store.database", "other.db", "\"other.db\""),
     ("store.ephemeral", "1", "1"),
+    ("store.master_key_file", "/master.key", "\"/master.key\""),
+    ("authority.listen", "127.0.0.1:0", "\"127.0.0.1:0\""),
+    ("authority.api", "https://authority.example", "\"https://authority.example\""),
+    ("authority.gateway_id", "gw_2", "\"gw_2\""),
+    ("authority.gateway_secret", SECRET, ""),
+    ("authority.gateway_secret_file", "/secret", "\"/secret\""),
+    ("authority.path_prefix_stripped", "1", "true"),
     ("rates.fiat_usd", "KWD=3.26", "\"KWD=3.26\""),
     ("rates.fx_url", "https://example.com/daily.xml", "\"https://example.com/daily.xml\""),
     ("rates.fx_max_age", "1d", "\"1d\""),
@@ -111,42 +121,61 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("log.format", "json", "\"json\""),
 ];
 
+/// Two secrets of gateways that hold together.
+const SECRET: &str =
+    "bbgw_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const OTHER_SECRET: &str =
+    "bbgw_BBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// What else is given, so that the setting alone can change something: the other half of TLS, the
+/// rest of a credential, an authority to use it at, a path to be taken off.
+fn company(name: &str) -> &'static [&'static str] {
+    const ID: &str = "BURNBOUND_GATEWAY_ID=gw_1";
+    const FILE: &str = "BURNBOUND_GATEWAY_SECRET_FILE=/s";
+    match name {
+        "server.tls_cert_file" | "server.tls_key_file" => {
+            &["GATEWAY_TLS_CERT_FILE=/c", "GATEWAY_TLS_KEY_FILE=/k"]
+        }
+        "authority.path_prefix_stripped" => &["BURNBOUND_API=https://a.example/a", ID, FILE],
+        "authority.listen" => &[],
+        name if name.starts_with("authority.") => &["BURNBOUND_API=https://a.example", ID, FILE],
+        _ => &[],
+    }
+}
+
 #[test]
 fn every_setting_changes_the_configuration_wherever_it_is_given() {
     let named: Vec<&str> = CHANGES.iter().map(|(name, ..)| *name).collect();
     let settings: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
     assert_eq!(named, settings, "one row a setting");
 
-    // Both halves of TLS are given, so that either row can replace one.
-    let tls = ["GATEWAY_TLS_CERT_FILE=/c", "GATEWAY_TLS_KEY_FILE=/k"];
+    let files = |map: Map| {
+        map.file("/c", PEM_CERT)
+            .file("/k", PEM_KEY)
+            .file("/s", OTHER_SECRET)
+            .file("/secret", SECRET)
+    };
+    let told = |map: &Map, given: &Flags| format!("{:?}", load(map, given).map(|l| l.config));
     for (setting, (name, value, in_file)) in SETTINGS.iter().zip(CHANGES) {
-        let base: &[&str] = if name.contains("tls") { &tls } else { &[] };
-        let base: Vec<&str> = base
-            .iter()
-            .copied()
-            .filter(|variable| !variable.starts_with(setting.variable))
-            .collect();
-        let base = || world(&base).file("/c", PEM_CERT).file("/k", PEM_KEY);
-        let other_half = |map: Map| match *name {
-            "server.tls_cert_file" => map.with("GATEWAY_TLS_CERT_FILE=/c"),
-            "server.tls_key_file" => map.with("GATEWAY_TLS_KEY_FILE=/k"),
-            _ => map,
-        };
-        let before = format!("{:?}", good(&other_half(base())).config);
+        let company = company(name);
+        let others = company.iter().filter(|other| !other.starts_with(setting.variable));
+        let others: Vec<&str> = others.copied().collect();
+        let base = || files(world(&others));
+        let before = told(&files(world(company)), &Flags::default());
         // The place of a key is part of what it shows, and differs by where it is given.
-        let told = |loaded: Loaded| format!("{:?}", loaded.config);
-
-        let by_variable = told(good(&base().with(&format!("{}={value}", setting.variable))));
-        assert_ne!(before, by_variable, "{name} by variable");
+        let changes = |map: &Map, given: &Flags| {
+            load(map, given).unwrap_or_else(|faults| panic!("{name}: {faults:#?}"));
+            told(map, given) != before
+        };
+        let by_variable = base().with(&format!("{}={value}", setting.variable));
+        assert!(changes(&by_variable, &Flags::default()), "{name} by variable");
         if setting.flag.is_some() {
-            let given = flags(&[&format!("{name}={value}")]);
-            let by_flag = told(load(&base(), &given).unwrap());
-            assert_ne!(before, by_flag, "{name} by flag");
+            assert!(changes(&base(), &flags(&[&format!("{name}={value}")])), "{name} by flag");
         }
         if let Some((section, key)) = setting.section() {
             let file = format!("[{section}]\n{key} = {in_file}\n");
             let map = base().file("/b.toml", &file).with("GATEWAY_CONFIG=/b.toml");
-            assert_ne!(before, told(good(&map)), "{name} in the file");
+            assert!(changes(&map, &Flags::default()), "{name} in the file");
         }
     }
 }
@@ -226,8 +255,10 @@ fn what_is_wrong_is_told_with_its_place_and_a_remedy() {
             &["GATEWAY_TLS_CERT_FILE names \"/key.pem\"", "BEGIN CERTIFICATE"],
         ),
         (&["GATEWAY_CONFIG=/none"], &["GATEWAY_CONFIG names \"/none\""]),
-        (&["BURNBOUND_API=https://a.com"], &["BURNBOUND_API", "not supported by this version"]),
-        (&["GATEWAY_MASTER_KEY_FILE=/key"], &["not supported by this version: unset it"]),
+        (&["BURNBOUND_API=https://a.com"], &["BURNBOUND_API needs", "BURNBOUND_GATEWAY_ID"]),
+        (&["GATEWAY_MASTER_KEY_FILE=/key"], &["GATEWAY_MASTER_KEY_FILE names", "32 bytes in hex"]),
+        (&["AUTHORITY_LISTEN=8788"], &["AUTHORITY_LISTEN holds \"8788\"", "127.0.0.1:8788"]),
+        (&["OIDC_ISSUER=x"], &["OIDC_ISSUER is not supported by this version: unset it"]),
     ];
     for (variables, parts) in table {
         let faults = faults(&world(variables));
@@ -265,7 +296,7 @@ fn what_is_wrong_with_the_file_is_told_with_its_key() {
 #[test]
 fn all_faults_are_told_at_once() {
     let map = world(&[
-        "BURNBOUND_API=x",
+        "AUTHORITY_LISTEN=x",
         "FIAT_USD_RATES=EUR,KWD=0",
         "GATEWAY_AGENT_RATE=x",
         "GATEWAY_CONFIG=/b.toml",
@@ -284,7 +315,7 @@ fn all_faults_are_told_at_once() {
     let mut variables: Vec<&str> = faults.iter().map(ConfigFault::variable).collect();
     variables.sort_unstable();
     let expected = [
-        "BURNBOUND_API",
+        "AUTHORITY_LISTEN",
         "FIAT_USD_RATES",
         "FIAT_USD_RATES",
         "GATEWAY_AGENT_RATE",
@@ -393,6 +424,10 @@ fn the_command_line_takes_every_flag_of_the_table() {
     let line: Vec<String> = SETTINGS
         .iter()
         .zip(CHANGES)
+        // Of the authority that is here; one that is elsewhere goes with less.
+        .filter(|(setting, _)| {
+            !setting.name.starts_with("authority.") || setting.name == "authority.listen"
+        })
         .filter_map(|(setting, (_, value, _))| {
             Some([format!("--{}", setting.flag?), (*value).into()])
         })

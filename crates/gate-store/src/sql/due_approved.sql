@@ -8,4 +8,6 @@ WHERE intents.state = 'approved'
         SELECT 1 FROM stops
         WHERE scope IN ('organization', 'agent:' || intents.agent_id, 'team:' || intents.team)
     )
-ORDER BY intents.id LIMIT $3;
+    AND intents.livemode = COALESCE($3, intents.livemode)
+    AND ($3 IS NULL OR intents.account_id IS NOT DISTINCT FROM $4)
+ORDER BY intents.id LIMIT $5;

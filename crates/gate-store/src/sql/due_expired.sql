@@ -7,4 +7,6 @@ WHERE intents.state IN ('approved', 'pending_approval')
         OR approvals.decided_at IS NULL
         OR approvals.decided_at <= $2
     )
-ORDER BY intents.id LIMIT $3;
+    AND intents.livemode = COALESCE($3, intents.livemode)
+    AND ($3 IS NULL OR intents.account_id IS NOT DISTINCT FROM $4)
+ORDER BY intents.id LIMIT $5;

@@ -66,15 +66,16 @@ mod tests {
             ),
             (
                 "a step that this program lacks",
-                "INSERT INTO migrations (number, checksum) VALUES (2, 'x')",
-                "the store cannot be used: gate.db: its schema is of a newer version (migration 2) \
+                "INSERT INTO migrations (number, checksum) VALUES (99, 'x')",
+                "the store cannot be used: gate.db: its schema is of a newer version (migration 99) \
                  than this program knows; start the newer version, or restore a backup from before \
                  it",
             ),
             (
                 "its first step missing from the list",
                 "DELETE FROM migrations WHERE number = 1",
-                "the store cannot be used: table agents already exists",
+                "the store holds something unreadable: gate.db: migration 1 was applied with other \
+                 content",
             ),
         ];
         for (name, done, expected) in table {

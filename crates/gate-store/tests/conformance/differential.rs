@@ -3,16 +3,16 @@
 use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, UserName, Wanted};
 use gate_money::{Currency, Decimal, RateTable};
 use gate_store::{
-    AgentRow, AuditField, Due, PolicyRow, Prior, Reads, Refused, Scope, SpendWindow, StopRow,
-    UserRow, Write,
+    AgentRow, AuditField, Due, GatewayRow, Money, PolicyRow, Prior, Reads, Refused, Scope,
+    SpendWindow, StopRow, UserRow, Write,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::world::{
-    DAY, HOUR, World, agent, agent_id, approval, at, audit, charge_of, customer, day,
-    idempotency_key, insert, intent_id, intent_with, key, of_agent, release, reserve, run, team,
-    update, with_customer, worth,
+    DAY, HOUR, World, agent, agent_id, approval, at, audit, charge_of, customer, day, gateway,
+    gateway_id, gateway_key, idempotency_key, insert, intent_id, intent_with, key, nonce, of_agent,
+    release, reserve, run, team, update, with_customer, worth,
 };
 
 /// A number for an intent: it says who asked, under which key, of which charge.
@@ -118,6 +118,21 @@ fn any_write() -> impl Strategy<Value = Write> {
             keys: vec![key(hash)],
             ..agent(n)
         })),
+        1 => (1_u8..4, 1_u8..4, 1_u8..5).prop_map(|(n, name, key)| Write::PutGateway(GatewayRow {
+            name: gateway(name).name,
+            keys: vec![gateway_key(key, 1)],
+            ..gateway(n)
+        })),
+        1 => (1_u8..4, 1_u32..3).prop_map(|(n, version)| Write::GatewayUsed {
+            gateway: gateway_id(n),
+            version,
+            at: at(7),
+        }),
+        2 => (number(), 0_i64..4, 0_i64..4).prop_map(|(n, used, since)| Write::UseNonce {
+            nonce: nonce("gw_1.0", &n.to_string()),
+            at: at(used),
+            keep_since: at(since),
+        }),
         1 => (1_u8..4).prop_map(|n| Write::PutRates(
             RateTable::new(&format!("2026-10-0{n}"), [(Currency::USD, Decimal::from(n))]).unwrap()
         )),
@@ -137,7 +152,9 @@ fn any_write() -> impl Strategy<Value = Write> {
 fn look_ups() -> Vec<Reads> {
     let mut all = Vec::new();
     for due in [Due::Approved, Due::Expired, Due::Submitted, Due::One(intent_id("int_1"))] {
-        all.push(Reads { due: Some((due, 3)), ..Reads::default() });
+        let due_of = Some(Money { account: None, livemode: false });
+        all.push(Reads { due: Some((due.clone(), 3)), ..Reads::default() });
+        all.push(Reads { due: Some((due, 3)), due_of, ..Reads::default() });
     }
     for (wanted, minor) in [(Wanted::Full, None), (Wanted::Minor(1), Some(1000))] {
         for target in ["ch_0", "ch_1", "pi_1"] {
@@ -155,6 +172,7 @@ fn look_ups() -> Vec<Reads> {
     }
     for n in 1..7 {
         all.push(Reads { event: Some(format!("evt_{n}")), ..Reads::default() });
+        all.push(Reads { nonce: Some(nonce("gw_1.0", &n.to_string())), ..Reads::default() });
     }
     for key in ["k0", "k1", "k2"] {
         all.push(Reads { prior: Some(Prior::Key(idempotency_key(key))), ..of_agent(2) });

@@ -71,6 +71,8 @@ conformance! {
     lookups::the_newest_twin_wins,
     records::agents_are_found_by_key_name_id_and_intent,
     records::events_are_noted_once_and_forgotten_when_old,
+    records::gateways_are_kept_with_their_keys,
+    records::nonces_are_used_once_and_forgotten_when_old,
     records::names_and_keys_belong_to_one_agent,
     records::policies_count_up_one_by_one,
     records::rates_are_those_of_the_newest_day,
@@ -88,5 +90,6 @@ conformance! {
     work::a_stop_holds_what_is_approved_and_nothing_else,
     work::what_is_not_decided_or_used_in_time_expires,
     work::the_books_show_all_that_is_counted_and_held,
+    work::work_is_of_one_account_and_mode,
     work::work_is_handed_out_oldest_first_up_to_the_limit,
 }

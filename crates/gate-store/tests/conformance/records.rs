@@ -3,11 +3,13 @@
 use gate_core::{Source, State, UserName};
 use gate_money::{Currency, RateTable, parse_figure};
 use gate_store::{
-    AgentBy, AgentRow, IntentBy, KeyHash, KeyRow, PolicyRow, Reads, Scope, StopRow, UserRow, Write,
+    AgentBy, AgentRow, GatewayKeyRow, GatewayRow, IntentBy, KeyHash, KeyRow, PolicyRow, Reads,
+    Scope, StopRow, UserRow, Write,
 };
 
 use crate::world::{
-    World, agent, agent_id, at, cell, insert, intent_id, intent_with, key, of_agent, team,
+    World, agent, agent_id, at, cell, gateway, gateway_id, gateway_key, insert, intent_id,
+    intent_with, key, nonce, of_agent, team,
 };
 
 pub(crate) async fn agents_are_found_by_key_name_id_and_intent(world: World) {
@@ -178,6 +180,71 @@ pub(crate) async fn events_are_noted_once_and_forgotten_when_old(world: World) {
         }
     }
     assert_eq!(world.read(Reads::default()).await.event_noted_at, None, "not asked for");
+}
+
+pub(crate) async fn gateways_are_kept_with_their_keys(world: World) {
+    let two_keys = GatewayRow {
+        revoked_at: Some(at(5)),
+        keys: vec![
+            GatewayKeyRow { expires_at: Some(at(9)), ..gateway_key(1, 1) },
+            GatewayKeyRow { last_used_at: Some(at(8)), ..gateway_key(7, 2) },
+        ],
+        ..gateway(1)
+    };
+    let named = |n: u8, name: u8| GatewayRow { name: gateway(name).name, ..gateway(n) };
+    let table = [
+        ("the first", gateway(1), "done"),
+        ("the second", gateway(2), "done"),
+        ("the first with more", two_keys.clone(), "done"),
+        ("another's name", named(3, 1), "conflict"),
+        ("another's key", GatewayRow { keys: vec![gateway_key(7, 1)], ..gateway(3) }, "conflict"),
+        (
+            "another's older key",
+            GatewayRow { keys: vec![gateway_key(1, 1)], ..gateway(3) },
+            "conflict",
+        ),
+        ("it again", two_keys.clone(), "done"),
+    ];
+    for (name, row, expected) in table {
+        assert_eq!(cell(world.try_write(vec![Write::PutGateway(row)]).await), expected, "{name}");
+    }
+    let one = |n: u8| Reads { gateway: Some(gateway_id(n)), ..Reads::default() };
+    assert_eq!(world.read(one(1)).await.gateway, Some(two_keys.clone()));
+    assert_eq!(world.read(one(3)).await.gateway, None);
+    let used = |version: u32| Write::GatewayUsed { gateway: gateway_id(1), version, at: at(60) };
+    world.write(vec![used(1), used(3)]).await;
+    let mut expected = two_keys;
+    expected.keys[0].last_used_at = Some(at(60));
+    let all = world.read(Reads { gateways: true, ..Reads::default() }).await;
+    assert_eq!(all.gateways, [expected, gateway(2)], "by name");
+    assert!(all.gateway.is_none(), "not asked for");
+}
+
+pub(crate) async fn nonces_are_used_once_and_forgotten_when_old(world: World) {
+    let used = |keyid: &str, text: &str, at_millis: i64, keep_since: i64| Write::UseNonce {
+        nonce: nonce(keyid, text),
+        at: at(at_millis),
+        keep_since: at(keep_since),
+    };
+    let table = [
+        // use, what comes of it, whether a 1 and a 2 are used up then
+        (used("a", "1", 10, 0), "done", [true, false]),
+        (used("a", "1", 11, 0), "conflict", [true, false]),
+        (used("b", "1", 11, 0), "done", [true, false]),
+        (used("a", "2", 20, 10), "done", [true, true]),
+        (used("a", "2", 30, 30), "conflict", [true, true]),
+        (used("a", "3", 30, 11), "done", [false, true]),
+        (used("a", "1", 40, 11), "done", [true, true]),
+    ];
+    for (write, expected, spent) in table {
+        let name = format!("{write:?}");
+        assert_eq!(cell(world.try_write(vec![write]).await), expected, "{name}");
+        for (text, spent) in ["1", "2"].into_iter().zip(spent) {
+            let asked = Reads { nonce: Some(nonce("a", text)), ..Reads::default() };
+            assert_eq!(world.read(asked).await.nonce_used, spent, "{name}: {text}");
+        }
+    }
+    assert!(!world.read(Reads::default()).await.nonce_used, "not asked for");
 }
 
 pub(crate) async fn users_are_listed_by_name_and_added_once(world: World) {

@@ -223,7 +223,7 @@ fn what_cannot_be_opened_says_why() {
         ),
         (
             "a newer migration",
-            |path| spoil(path, "INSERT INTO migrations (number, checksum) VALUES (2, 'new')"),
+            |path| spoil(path, "INSERT INTO migrations (number, checksum) VALUES (99, 'new')"),
             "start the newer version",
         ),
     ];

@@ -1,9 +1,9 @@
 //! Work that is due, and spend in its windows.
 
-use gate_core::{Approval, Intent, OnApproval, State, Timestamp};
+use gate_core::{AccountId, Approval, Intent, OnApproval, State, Timestamp};
 use gate_money::MicroUsd;
 use gate_store::{
-    Books, Due, Reads, Refunded, Reservation, Scope, SpendWindow, Spent, StopRow, Write,
+    Books, Due, Money, Reads, Refunded, Reservation, Scope, SpendWindow, Spent, StopRow, Write,
 };
 
 use crate::world::{
@@ -139,6 +139,47 @@ pub(crate) async fn submitted_work_is_due_when_its_lease_ends(world: World) {
         ],
     )
     .await;
+}
+
+/// Of several accounts and both modes, work is only that of whoever asks.
+pub(crate) async fn work_is_of_one_account_and_mode(world: World) {
+    let world = world.with_agents().await;
+    let acct = |text: &str| AccountId::parse(text).unwrap();
+    let moved = [
+        ("int_1", None, false),
+        ("int_2", None, true),
+        ("int_3", Some(acct("acct_1")), false),
+        ("int_4", Some(acct("acct_2")), false),
+        ("int_5", Some(acct("acct_1")), true),
+        ("int_6", None, false),
+    ];
+    for (id, account, livemode) in &moved {
+        let submitted = intent_with(id, State::Submitted, |intent| {
+            (intent.account, intent.livemode) = (account.clone(), *livemode);
+        });
+        world.write(vec![insert(submitted)]).await;
+    }
+    let money = |account, livemode| Some(Money { account, livemode });
+    let table = [
+        // whose work, at most, and which
+        (None, 9, "int_1 int_2 int_3 int_4 int_5 int_6"),
+        (money(None, false), 9, "int_1 int_6"),
+        (money(None, true), 9, "int_2"),
+        (money(Some(acct("acct_1")), false), 9, "int_3"),
+        (money(Some(acct("acct_2")), false), 9, "int_4"),
+        (money(Some(acct("acct_1")), true), 9, "int_5"),
+        (money(Some(acct("acct_2")), true), 9, ""),
+        (money(None, false), 1, "int_1"),
+    ];
+    for (due_of, limit, expected) in table {
+        let due = Some((Due::Submitted, limit));
+        let reads = Reads { due, due_of: due_of.clone(), ..Reads::default() };
+        assert_eq!(ids(&world.read(reads).await.intents), expected, "{due_of:?}");
+        let one = Some((Due::One(intent_id("int_3")), 9));
+        let reads = Reads { due: one, due_of: due_of.clone(), ..Reads::default() };
+        let found = ids(&world.read(reads).await.intents);
+        assert_eq!(found == "int_3", expected.contains("int_3"), "{due_of:?}");
+    }
 }
 
 pub(crate) async fn one_intent_is_due_when_nobody_holds_it(world: World) {

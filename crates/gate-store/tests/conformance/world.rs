@@ -10,13 +10,14 @@ use std::time::Duration;
 use gate_cluster::{Cluster, Database};
 use gate_core::{
     AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId, Channel, Charge,
-    ChargeId, Clock, CustomerFact, CustomerId, Deadline, Denier, IdempotencyKey, Intent, IntentId,
-    OnApproval, PaymentIntentId, State, TeamName, Timestamp, Tool, Valuation, Wanted,
+    ChargeId, Clock, CustomerFact, CustomerId, Deadline, Denier, GatewayId, IdempotencyKey, Intent,
+    IntentId, OnApproval, PaymentIntentId, State, TeamName, Timestamp, Tool, Valuation, Wanted,
 };
 use gate_money::{Amount, Currency, MicroUsd, Rate, parse_figure};
 use gate_store::{
-    AgentBy, AgentRow, AuditEntry, IntentBy, Judge, KeyHash, KeyRow, MemStore, PostgresAddress,
-    PostgresStore, Reads, Scope, Snapshot, SpendWindow, SqliteStore, Store, StoreError, Write,
+    AgentBy, AgentRow, AuditEntry, GatewayKeyRow, GatewayRow, IntentBy, Judge, KeyHash, KeyRow,
+    MemStore, Nonce, PostgresAddress, PostgresStore, Reads, Scope, Snapshot, SpendWindow,
+    SqliteStore, Store, StoreError, Write,
 };
 use tempfile::TempDir;
 
@@ -159,6 +160,7 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
         policy: true,
         policies: true,
         rates: true,
+        gateways: true,
         users: true,
         audit: Some(gate_store::AuditRange::WHOLE),
         books: true,
@@ -178,6 +180,35 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(test)
+}
+
+/// A gateway with its first key.
+pub(crate) fn gateway(n: u8) -> GatewayRow {
+    GatewayRow {
+        id: gateway_id(n),
+        name: AgentName::parse(&format!("east-{n}")).unwrap(),
+        created_at: at(1),
+        revoked_at: None,
+        keys: vec![gateway_key(n, 1)],
+    }
+}
+
+pub(crate) fn gateway_id(n: u8) -> GatewayId {
+    GatewayId::parse(&format!("gw_{n}")).unwrap()
+}
+
+pub(crate) fn gateway_key(n: u8, version: u32) -> GatewayKeyRow {
+    GatewayKeyRow {
+        version,
+        public_key: [n; 32],
+        created_at: at(1),
+        expires_at: None,
+        last_used_at: None,
+    }
+}
+
+pub(crate) fn nonce(keyid: &str, nonce: &str) -> Nonce {
+    Nonce { keyid: keyid.to_owned(), nonce: nonce.to_owned() }
 }
 
 /// How a try ended, for a table's cell.

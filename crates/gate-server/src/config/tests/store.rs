@@ -29,7 +29,7 @@ fn the_store_is_where_serve_has_it() {
         let map = world(variables).file("/b.toml", file);
         let expected = (data_dir.to_owned(), database.to_owned(), ephemeral);
         assert_eq!(store(&map, given).as_ref(), Ok(&expected), "{given:?} {variables:?}");
-        let served = load(&map, &flags(given)).unwrap().config.store;
+        let served = load(&map, &flags(given)).unwrap().config.store.unwrap();
         assert_eq!(
             format!("{:?}", load_store(&map, &flags(given)).unwrap().0),
             format!("{served:?}")
@@ -78,7 +78,11 @@ fn nothing_else_keeps_a_stop_from_working() {
 fn what_could_lead_to_another_store_is_refused_or_warned_about() {
     let table: &[(&[&str], &str, &str)] = &[
         // variables, file, a part of the only fault
-        (&["BURNBOUND_API=https://a.com"], "", "BURNBOUND_API is not supported"),
+        (
+            &["BURNBOUND_API=https://a.com"],
+            "",
+            "BURNBOUND_API says that the authority is elsewhere",
+        ),
         (&["GATEWAY_DATA_DIR=/key"], "", "is a file"),
         (&["GATEWAY_DATA_DIR="], "", "GATEWAY_DATA_DIR holds"),
         (&["GATEWAY_DATABASE=postgres://h"], "", "it names no host or no database"),
@@ -131,7 +135,7 @@ fn the_command_line_takes_the_flags_of_the_store_alone() {
     command().debug_assert();
     let longs: Vec<String> =
         clap_store_args().iter().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
-    assert_eq!(longs, ["config", "data-dir", "database", "ephemeral"]);
+    assert_eq!(longs, ["config", "data-dir", "database", "ephemeral", "master-key-file"]);
     let matches = command().try_get_matches_from(["stop", "--data-dir", "/srv"]).unwrap();
     let (store, _) = load_store(&world(&[]), &Flags::from_matches(&matches)).unwrap();
     assert_eq!(store.database.file(), Some(Path::new("/srv/gateway.db")));

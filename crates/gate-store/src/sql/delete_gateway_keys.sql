@@ -1,0 +1,1 @@
+DELETE FROM gateway_keys WHERE gateway_id = $1;

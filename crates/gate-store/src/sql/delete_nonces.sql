@@ -1,0 +1,1 @@
+DELETE FROM nonces WHERE used_at < $1;

@@ -1,0 +1,1 @@
+SELECT id, name, created_at, revoked_at FROM gateways WHERE id = $1;

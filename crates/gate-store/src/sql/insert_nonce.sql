@@ -1,0 +1,1 @@
+INSERT INTO nonces (keyid, nonce, used_at) VALUES ($1, $2, $3);
