@@ -123,9 +123,8 @@ pub struct ApprovalTerms {
 #[must_use]
 pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     let case = Case::of(policy, facts);
-    let (blocks, asks) = policy
-        .rules
-        .reasons(&Context { facts, limits: case.limits, zone: &policy.timezone }, case.limits);
+    let context = Context { facts, limits: case.limits, zone: &policy.timezone };
+    let (blocks, asks) = policy.rules.reasons(&context);
     let mut reasons: Vec<DecisionReason> = Vec::new();
     reasons.extend(case.stopped());
     reasons.extend(case.method());
@@ -186,7 +185,8 @@ pub fn windows(
     customer: Option<&CustomerId>,
     now: Timestamp,
 ) -> Vec<(Window, ReasonCode, MicroUsd)> {
-    let window = |whose, period| window::of(whose, period, &policy.timezone, now);
+    let today = window::date(&policy.timezone, now);
+    let window = |whose, period| window::of(whose, period, &policy.timezone, today);
     let Some(limits) = policy.agent(agent).filter(|limits| policy.bounds(limits)) else {
         return vec![(window(Whose::Agent, Period::Day), ReasonCode::DailyCap, MicroUsd::ZERO)];
     };

@@ -164,12 +164,7 @@ impl Policy {
         let rule = |rule: &Rule| {
             rule.enabled
                 && rule.control == Control::RequireApproval
-                && rule.agents.iter().any(|selector| match selector {
-                    Selector::Agent(agent) => agent == name,
-                    Selector::Everybody => true,
-                    Selector::Tag(tag) => limits.tags.contains(tag),
-                    Selector::Team(team) => limits.team.as_ref() == Some(team),
-                })
+                && rule.looks_at(name, Some(limits))
         };
         limits.approval_threshold.is_some() || self.rules.list.iter().any(rule)
     }

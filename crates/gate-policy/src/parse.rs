@@ -147,7 +147,7 @@ impl Reader<'_> {
             approval_timeout: APPROVAL_TIMEOUT,
             teams: BTreeMap::new(),
             agents: BTreeMap::new(),
-            rules: Rules::none(),
+            rules: Rules::default(),
         };
         let Some(table) = self.toml(TEXT_BYTES_MAX) else {
             return policy;

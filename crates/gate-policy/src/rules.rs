@@ -5,6 +5,7 @@
 //! matched, so a rule can be got round by no gap in what is known.
 
 mod cedar;
+mod facts;
 mod fields;
 mod read;
 
@@ -12,17 +13,19 @@ use std::collections::BTreeSet;
 
 use gate_core::{AgentName, DecisionReason, ReasonCode, Requirement, TeamName};
 
-pub(crate) use cedar::{Compiled, Context};
+pub(crate) use cedar::Context;
 pub(crate) use fields::Field;
 
+use self::cedar::{Condition, Question};
 use crate::decide::Facts;
 use crate::document::AgentLimits;
 
 /// The rules of a document, by id.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) list: Vec<Rule>,
-    compiled: Compiled,
+    /// What each asks of Cedar.
+    conditions: Vec<Condition>,
 }
 
 impl PartialEq for Rules {
@@ -71,9 +74,9 @@ pub(crate) enum Control {
 }
 
 impl Rules {
-    /// Of no document.
-    pub(crate) fn none() -> Self {
-        Self { list: Vec::new(), compiled: Compiled::none() }
+    pub(crate) fn of(list: Vec<Rule>) -> Self {
+        let conditions = list.iter().map(Condition::of).collect();
+        Self { list, conditions }
     }
 
     /// The roles that rules name.
@@ -81,19 +84,30 @@ impl Rules {
         self.list.iter().filter_map(|rule| rule.reviewers.as_ref())
     }
 
-    /// The reasons of the rules that match: what blocks, and what asks.
+    /// The reasons of the rules that match: what blocks, and what asks. Cedar, which takes its
+    /// time, is asked only about rules that may match.
     pub(crate) fn reasons(
         &self,
         context: &Context<'_>,
-        limits: Option<&AgentLimits>,
     ) -> (Vec<DecisionReason>, Vec<DecisionReason>) {
+        let Context { facts, limits, .. } = *context;
         let (mut block, mut ask) = (Vec::new(), Vec::new());
-        for (rule, matched) in self.list.iter().zip(self.compiled.matches(&self.list, context)) {
+        let may_match = |rule: &Rule| {
+            rule.enabled && rule.looks_at(facts.agent, limits) && !rule.surely_passes(facts)
+        };
+        let rules = self.list.iter().zip(&self.conditions);
+        let open: Vec<_> = rules.filter(|(rule, _)| may_match(rule)).collect();
+        if open.is_empty() {
+            return (block, ask);
+        }
+        let question = Question::of(context, open.iter().map(|(rule, _)| *rule));
+        for (rule, condition) in open {
             let into = match rule.control {
                 Control::Block => &mut block,
                 Control::RequireApproval => &mut ask,
             };
-            into.extend(matched.map(|found| rule.reason(&found, context.facts, limits)));
+            let matched = condition.matches(rule, question.as_ref(), context);
+            into.extend(matched.map(|found| rule.reason(&found, facts, limits)));
         }
         (block, ask)
     }
@@ -110,6 +124,23 @@ pub(crate) enum Matched {
 }
 
 impl Rule {
+    /// Whether an agent's refunds are its business.
+    pub(crate) fn looks_at(&self, agent: &AgentName, limits: Option<&AgentLimits>) -> bool {
+        self.agents.iter().any(|selector| match selector {
+            Selector::Agent(name) => name == agent,
+            Selector::Everybody => true,
+            Selector::Tag(tag) => limits.is_some_and(|limits| limits.tags.contains(tag)),
+            Selector::Team(team) => limits.is_some_and(|limits| limits.team.as_ref() == Some(team)),
+        })
+    }
+
+    /// Whether a field decides that it does not match, and none before that reads the unknown. Cedar
+    /// would say the same, later; only Cedar says that a rule matches.
+    fn surely_passes(&self, facts: &Facts<'_>) -> bool {
+        let mut decided = self.fields.iter().map(|field| field.holds(facts));
+        decided.find(|holds| *holds != Some(true)) == Some(Some(false))
+    }
+
     fn reason(
         &self,
         matched: &Matched,
@@ -120,7 +151,7 @@ impl Rule {
             Matched::Holds => String::new(),
             Matched::Unclear => ", because its condition cannot be worked out here".to_owned(),
             Matched::Unknown(fact) => {
-                format!(", because {fact} is unknown ({})", cedar::why_unknown(fact, facts))
+                format!(", because {fact} is unknown ({})", facts::why_unknown(fact, facts))
             }
         };
         let (id, condition) = (&self.id, self.condition());

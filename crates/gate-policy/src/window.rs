@@ -72,10 +72,10 @@ pub struct Window {
 /// than a day.
 const DAYS_LOOKED_AT: usize = 3;
 
-/// The window of that kind in `zone` that `now` belongs to. Before the year −9999 and after the
-/// year 9999 there are no calendar days; what lies there belongs to the first and the last.
-pub(crate) fn of(whose: Whose, period: Period, zone: &TimeZone, now: Timestamp) -> Window {
-    let today = date(zone, now);
+/// The window of that kind in `zone` that the day `today` belongs to. Before the year −9999 and
+/// after the year 9999 there are no calendar days; what lies there belongs to the first and the
+/// last.
+pub(crate) fn of(whose: Whose, period: Period, zone: &TimeZone, today: Date) -> Window {
     let first = match period {
         Period::Day => Ok(today),
         Period::Week => {

@@ -209,6 +209,14 @@ fn faults_say_where_and_what_instead() {
             "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = ''",
             "line 4, column 9: when: unexpected end of input",
         ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = '(if context.livemode then context else context) has riskScore'",
+            "line 4, column 8: when: context is read as a whole: read its facts by name, such as context.amountMinor",
+        ),
+        (
+            "[[rules]]\nid = 'a'\ncontrol = 'block'\nwhen = '[{Var: context}].contains({Var: context})'",
+            "line 4, column 8: when: context is read as a whole: read its facts by name, such as context.amountMinor",
+        ),
         // Shapes.
         (
             "organization = 1",

@@ -49,6 +49,55 @@ const FACTS: [&str; 10] = [
     "stopped = ['team']",
 ];
 
+/// Fields, in the order in which they are looked at, and what each means in Cedar.
+const FIELDS: [(&str, &str); 18] = [
+    (
+        "agents = ['tag:chat', 'other']",
+        "principal.tags.contains('chat') || principal.name == 'other'",
+    ),
+    ("agents = ['team:crew', 'bot']", "principal.team == 'crew' || principal.name == 'bot'"),
+    (
+        "charge_metadata = { a = 'b' }",
+        "context.chargeMetadata.hasTag('a') && context.chargeMetadata.getTag('a') == 'b'",
+    ),
+    ("charge_older_than_days = 1", "context.chargeAgeDays > 1"),
+    ("currency_in = ['usd', 'eur']", "['usd', 'eur'].contains(context.currency)"),
+    ("disputed = true", "context.disputed"),
+    ("disputed = false", "!context.disputed"),
+    ("full_refund = true", "context.isFullRefund"),
+    ("full_refund = false", "!context.isFullRefund"),
+    ("livemode = true", "context.livemode"),
+    ("livemode = false", "!context.livemode"),
+    ("reason_in = ['none', 'duplicate']", "['none', 'duplicate'].contains(context.reason)"),
+    ("refunded_before = true", "context.refundedMinor > 0 || context.customerRefunds30d > 0"),
+    ("refunded_before = false", "!(context.refundedMinor > 0 || context.customerRefunds30d > 0)"),
+    ("amount_over = '5'", "context.usdMicros > 5000000"),
+    ("payment_method_in = ['card']", "['card'].contains(context.paymentMethodType)"),
+    ("risk_level_in = ['normal', 'highest']", "['normal', 'highest'].contains(context.riskLevel)"),
+    ("customer_younger_than_days = 30", "context.customerAgeDays < 30"),
+];
+/// What each of the fields' facts can be.
+const KNOWN: [&[&str]; 11] = [
+    &[
+        "amount = '5.00 USD'",
+        "amount = '5.01 USD'",
+        "amount = '5.00 USD'\ncharge_amount = '20.00 USD'",
+        "amount = '5.00 USD'\nworth = 'stale'",
+        "amount = '5.00 EUR'\nworth = '6'",
+        "amount = '5.00 GBP'\ncharge_amount = '20.00 GBP'\nrefunded = '1.00 GBP'",
+    ],
+    &["", "metadata = { a = 'b' }", "metadata = { a = 'c', b = 'b' }"],
+    &["", "charge_age_days = 2"],
+    &["", "disputed = true"],
+    &["", "livemode = false"],
+    &["", "reason = 'duplicate'", "reason = 'fraudulent'"],
+    &["", "customer_refunds_30d = 1"],
+    &["", "risk_level = 'highest'", "risk_level = 'elevated'"],
+    &["", "customer_age_days = 29", "customer_age_days = 30", "customer = 'none'"],
+    &["", "payment_method = 'sepa_debit'", "risk_score = 51"],
+    &["", "unknown = ['payment_method', 'risk_level']", "unknown = ['risk_score']"],
+];
+
 /// The pieces of a document, each of which can be changed by itself.
 #[derive(Clone, Debug)]
 struct Document {
@@ -143,6 +192,39 @@ const fn strictness(decision: Decision) -> u8 {
         Decision::Allow => 0,
         Decision::RequireApproval => 1,
         Decision::Deny => 2,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whom a rule looks at, and its fields, are looked at before Cedar is; a `when` is Cedar's alone.
+    #[test]
+    fn a_rule_decides_as_cedar_decides_what_it_means(
+        chosen in subsequence(FIELDS.to_vec(), 1..=4),
+        facts in prop::collection::vec(any::<prop::sample::Index>(), KNOWN.len()),
+        when in prop::sample::select(vec!["true", "context.riskScore > 50"]),
+        entry in prop::sample::select(vec!["team = 'crew'", "tags = ['chat']", ""]),
+    ) {
+        let key = |field: &(&'static str, &str)| field.0.split(' ').next();
+        let mut chosen = chosen;
+        chosen.dedup_by_key(|field| key(field));
+        let lines: Vec<_> = KNOWN.iter().zip(facts).map(|(of, index)| *index.get(of)).collect();
+        let facts = format!("agent = 'bot'\n{}", lines.join("\n"));
+        let told = |rule: &str| {
+            let text = format!(
+                "[teams.crew]\n[agents.other]\n[agents.bot]\n{entry}\n[[rules]]\nid = 'r'\n\
+                 control = 'block'\n{rule}"
+            );
+            let policy = Policy::parse(&text).unwrap_or_else(|faults| panic!("{faults:?} in {text}"));
+            let reasons = verdict(&policy, &facts).reasons.into_iter();
+            reasons.map(|reason| (reason.code, reason.unknown_fact)).collect::<Vec<_>>()
+        };
+        let fields: String = chosen.iter().map(|(field, _)| format!("{field}\n")).collect();
+        let means: String = chosen.iter().map(|(_, means)| format!("({means}) && ")).collect();
+        let means = means.replace('\'', "\"");
+        let ours = told(&format!("{fields}when = '{when}'"));
+        prop_assert_eq!(ours, told(&format!("when = '{means}{when}'")));
     }
 }
 

@@ -1,26 +1,25 @@
-//! The bridge to Cedar: the schema, a request's facts, what a set of rules says of them.
+//! The bridge to Cedar: the schema, a request, what a rule's condition says of it.
 //!
 //! Every fact is declared as required, and a request is built without the schema's check. So both
 //! `context.x` and `context has x` pass the check, and a condition that reaches for an absent fact
 //! ends in an error of its rule: that error is a match.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::str::FromStr as _;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use cedar_policy::{
-    AuthorizationError, Authorizer, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy,
-    PolicyId, PolicySet, Request, RestrictedExpression, Schema, ValidationMode, Validator,
+    Entities, Entity, EntityId, EntityTypeName, EntityUid, EvalResult, Expression, Policy,
+    PolicySet, Request, RestrictedExpression, Schema, ValidationMode, Validator,
 };
-use gate_core::{AgentName, CustomerFact, Dispute, RefundReason, Timestamp};
+use gate_core::AgentName;
 use jiff::tz::TimeZone;
 use miette::Diagnostic;
 
-use super::{Control, Matched, Rule, Selector};
-use crate::decide::{Facts, NoRate};
+use super::facts::{self, METADATA, string};
+use super::{Control, Matched, Rule};
+use crate::decide::Facts;
 use crate::document::AgentLimits;
-use crate::rules::fields::joined;
-use crate::window;
 
 /// Who asks, and what is known. The names are the policy language's, and forever.
 const SCHEMA: &str = r"
@@ -56,14 +55,10 @@ action refund appliesTo {
     },
 };
 ";
-/// What `context.reason` is where the agent gave none.
-pub(crate) const NO_REASON: &str = "none";
-const DAY_MILLIS: i64 = 24 * 3600 * 1000;
 
 /// What never changes; none only if the schema had a fault, and then every rule has one.
 struct World {
     validator: Validator,
-    authorizer: Authorizer,
     action: EntityUid,
     charge: EntityUid,
     metadata: EntityUid,
@@ -73,7 +68,6 @@ struct World {
 static WORLD: LazyLock<Option<World>> = LazyLock::new(|| {
     Some(World {
         validator: Validator::new(Schema::from_str(SCHEMA).ok()?),
-        authorizer: Authorizer::new(),
         action: EntityUid::from_str(r#"Action::"refund""#).ok()?,
         charge: EntityUid::from_str(r#"Charge::"charge""#).ok()?,
         metadata: EntityUid::from_str(r#"Metadata::"metadata""#).ok()?,
@@ -89,12 +83,18 @@ pub(crate) struct Context<'a> {
     pub(crate) zone: &'a TimeZone,
 }
 
-/// Rules made ready once a document.
+/// A rule's condition, made ready once a document. One that Cedar refused would be unclear: a match.
 #[derive(Clone, Debug)]
-pub(crate) struct Compiled(Arc<PolicySet>);
+pub(crate) struct Condition(Option<Expression>);
 
-/// A rule's Cedar, and where `when` begins in it.
-pub(crate) struct Source {
+/// A request as Cedar takes it.
+pub(crate) struct Question {
+    request: Request,
+    entities: Entities,
+}
+
+/// A rule's condition in Cedar's words, and where `when` begins in it.
+struct Source {
     text: String,
     when_at: usize,
 }
@@ -113,126 +113,95 @@ pub(crate) struct Checked {
     pub(crate) doubts: Vec<String>,
 }
 
-impl Compiled {
-    pub(crate) fn none() -> Self {
-        Self(Arc::new(PolicySet::new()))
+impl Condition {
+    /// Of a rule that [`check`] found right.
+    pub(crate) fn of(rule: &Rule) -> Self {
+        Self(Expression::from_str(&Source::of(rule).text).ok())
     }
 
-    /// Of rules that [`check`] found right. A rule that is off is not among them.
-    pub(crate) fn of(rules: &[Rule]) -> Self {
-        let mut set = PolicySet::new();
-        for (place, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.enabled) {
-            // One that were refused here would be missing in the set, and so be unclear: a match.
-            if let Ok(policy) = Policy::parse(Some(id(place)), Source::of(rule).text) {
-                drop(set.add(policy));
-            }
-        }
-        Self(Arc::new(set))
-    }
-
-    /// For each rule whether, and how, it matches.
-    pub(crate) fn matches(&self, rules: &[Rule], context: &Context<'_>) -> Vec<Option<Matched>> {
-        if rules.is_empty() {
-            return Vec::new();
-        }
-        let world = WORLD.as_ref();
-        let asked = world.and_then(|world| Some((world, request(world, context)?)));
-        let Some((world, (request, entities))) = asked else {
-            return rules.iter().map(|rule| rule.enabled.then_some(Matched::Unclear)).collect();
+    /// Whether, and how, it matches what is asked.
+    pub(crate) fn matches(
+        &self,
+        rule: &Rule,
+        question: Option<&Question>,
+        context: &Context<'_>,
+    ) -> Option<Matched> {
+        let (Some(condition), Some(question)) = (&self.0, question) else {
+            return Some(Matched::Unclear);
         };
-        let response = world.authorizer.is_authorized(&request, &self.0, &entities);
-        let holds: BTreeSet<&PolicyId> = response.diagnostics().reason().collect();
-        let errors: HashMap<&PolicyId, String> =
-            response.diagnostics().errors().map(told).collect();
-        let judge = |(place, rule): (usize, &Rule)| {
-            let id = id(place);
-            if !rule.enabled {
-                None
-            } else if let Some(error) = errors.get(&id) {
-                Some(missing(rule, error, context))
-            } else if holds.contains(&id) {
-                Some(Matched::Holds)
-            } else {
-                self.0.policy(&id).is_none().then_some(Matched::Unclear)
-            }
-        };
-        rules.iter().enumerate().map(judge).collect()
-    }
-}
-
-fn told(error: &AuthorizationError) -> (&PolicyId, String) {
-    match error {
-        AuthorizationError::PolicyEvaluationError(error) => (error.policy_id(), error.to_string()),
+        match cedar_policy::eval_expression(&question.request, &question.entities, condition) {
+            Ok(EvalResult::Bool(false)) => None,
+            Ok(EvalResult::Bool(true)) => Some(Matched::Holds),
+            Ok(
+                EvalResult::EntityUid(_)
+                | EvalResult::ExtensionValue(_)
+                | EvalResult::Long(_)
+                | EvalResult::Record(_)
+                | EvalResult::Set(_)
+                | EvalResult::String(_),
+            ) => Some(Matched::Unclear),
+            Err(error) => Some(missing(rule, &error.to_string(), context)),
+        }
     }
 }
 
 /// The fact that an error of a rule's condition is about.
 fn missing(rule: &Rule, error: &str, context: &Context<'_>) -> Matched {
-    let absent = |fact: &&String| is_unknown(fact, context.facts);
+    let absent = |fact: &&String| facts::known(fact, context).is_none();
     let named = |fact: &&String| error.contains(&format!("`{fact}`"));
     let found = rule.reads.iter().filter(absent).find(named);
     found.map_or(Matched::Unclear, |fact| Matched::Unknown(fact.clone()))
 }
 
 impl Source {
-    pub(crate) fn of(rule: &Rule) -> Self {
-        let mut text = "forbid (principal, action, resource)".to_owned();
-        if !rule.agents.contains(&Selector::Everybody) {
-            let one = |selector: &Selector| match selector {
-                Selector::Agent(name) => format!("principal.name == {:?}", name.as_str()),
-                Selector::Everybody => "true".to_owned(),
-                Selector::Tag(tag) => format!("principal.tags.contains({tag:?})"),
-                Selector::Team(team) => format!("principal.team == {:?}", team.as_str()),
-            };
-            text.push_str(&clause(&joined(rule.agents.iter(), " || ", one)));
-        }
-        rule.fields.iter().for_each(|field| text.push_str(&clause(&field.cedar())));
-        let when_at = text.len().saturating_add(WHEN.len());
+    fn of(rule: &Rule) -> Self {
+        let fields = rule.fields.iter().map(|field| format!("({}) && ", field.cedar()));
+        let mut text: String = fields.collect();
+        text.push_str("(\n");
+        let when_at = text.len();
         // On lines of its own, so that a comment in it ends.
-        rule.when.iter().for_each(|when| text.push_str(&clause(when)));
-        text.push(';');
+        text.push_str(rule.when.as_deref().unwrap_or("true"));
+        text.push_str("\n)");
         Self { text, when_at }
     }
 }
 
-const WHEN: &str = "\nwhen {\n";
-
-fn clause(condition: &str) -> String {
-    format!("{WHEN}{condition}\n}}")
-}
-
-fn id(place: usize) -> PolicyId {
-    PolicyId::new(place.to_string())
-}
+/// What makes a policy of a condition, for the schema's check.
+const POLICY: &str = "forbid (principal, action, resource) when { ";
 
 /// Holds a rule against the schema.
 pub(crate) fn check(rule: &Rule) -> Result<Checked, Vec<Blame>> {
-    let Some(world) = WORLD.as_ref() else {
-        return Err(vec![Blame { offset: None, message: "the schema has a fault".to_owned() }]);
-    };
+    let world = WORLD.as_ref().ok_or_else(|| whole("the schema has a fault"))?;
     if let Some(when) = &rule.when {
         // By itself first: `true } when { true` is no condition.
-        cedar_policy::Expression::from_str(when)
+        Expression::from_str(when)
             .map_err(|errors| errors.iter().map(|error| blame(error, 0)).collect::<Vec<_>>())?;
     }
     let source = Source::of(rule);
-    let policy = Policy::parse(Some(id(0)), &source.text).map_err(|errors| {
-        errors.iter().map(|error| blame(error, source.when_at)).collect::<Vec<_>>()
-    })?;
-    let mut checked = Checked::default();
-    if let Ok(tree) = policy.to_json() {
-        walk(&tree, &mut checked);
-    }
-    let mut set = PolicySet::new();
-    if set.add(policy).is_err() {
-        return Err(vec![Blame { offset: None, message: "it is no rule by itself".to_owned() }]);
-    }
+    let when_at = POLICY.len().saturating_add(source.when_at);
+    let policy = Policy::parse(None, format!("{POLICY}{}}};", source.text))
+        .map_err(|errors| errors.iter().map(|error| blame(error, when_at)).collect::<Vec<_>>())?;
+    let tree = policy.to_json().map_err(|error| whole(&error.to_string()))?;
+    let set = PolicySet::from_policies([policy]).map_err(|error| whole(&error.to_string()))?;
     let result = world.validator.validate(&set, ValidationMode::Strict);
-    let blames: Vec<_> =
-        result.validation_errors().map(|error| blame(error, source.when_at)).collect();
-    checked.doubts =
-        result.validation_warnings().map(|warning| without_id(&warning.to_string())).collect();
-    if blames.is_empty() { Ok(checked) } else { Err(blames) }
+    let blames: Vec<_> = result.validation_errors().map(|error| blame(error, when_at)).collect();
+    if !blames.is_empty() {
+        return Err(blames);
+    }
+    let doubts = result.validation_warnings().map(|warning| without_id(&warning.to_string()));
+    let mut checked = Checked { doubts: doubts.collect(), ..Checked::default() };
+    if walk(&tree, &mut checked) {
+        Ok(checked)
+    } else {
+        Err(whole(
+            "context is read as a whole: read its facts by name, such as context.amountMinor",
+        ))
+    }
+}
+
+/// What no place in the condition is to blame for.
+fn whole(message: &str) -> Vec<Blame> {
+    vec![Blame { offset: None, message: message.to_owned() }]
 }
 
 fn blame(error: &dyn Diagnostic, when_at: usize) -> Blame {
@@ -248,39 +217,58 @@ fn without_id(message: &str) -> String {
     after.map_or(message, |(_, rest)| rest).replace('\n', " ")
 }
 
-/// Finds each `context.x` and `context has x` in a policy's tree.
-fn walk(tree: &serde_json::Value, checked: &mut Checked) {
+/// Finds each `context.x` and `context has x` in a policy's tree. False where `context` is used in
+/// any other way, by which a rule could read what it is not seen to read.
+fn walk(tree: &serde_json::Value, checked: &mut Checked) -> bool {
     let of_context = |node: &serde_json::Value| {
-        let is_context = node.pointer("/left/Var").and_then(|var| var.as_str()) == Some("context");
+        let is_context = node.pointer("/left/Var").is_some_and(|var| var == "context");
         let name = node.get("attr").and_then(|attr| attr.as_str());
         name.filter(|_| is_context).map(str::to_owned)
     };
-    if let Some(object) = tree.as_object() {
-        for (operator, node) in object {
-            match operator.as_str() {
-                "." => checked.reads.extend(of_context(node)),
-                "has" => checked.excuses.extend(of_context(node)),
-                _ => {}
-            }
-            walk(node, checked);
+    let mut operators = tree.as_object().into_iter().flatten();
+    let seen = operators.all(|(operator, node)| match (operator.as_str(), of_context(node)) {
+        (".", Some(fact)) => {
+            checked.reads.insert(fact);
+            true
         }
-    }
-    tree.as_array().into_iter().flatten().for_each(|node| walk(node, checked));
+        ("has", Some(fact)) => {
+            checked.excuses.insert(fact);
+            true
+        }
+        ("Var", _) if node.is_string() => node != "context",
+        _ => walk(node, checked),
+    });
+    seen && tree.as_array().into_iter().flatten().all(|node| walk(node, checked))
 }
 
-fn request(world: &World, context: &Context<'_>) -> Option<(Request, Entities)> {
-    let agent = EntityUid::from_type_name_and_id(
-        world.agent.clone(),
-        EntityId::new(context.facts.agent.as_str()),
-    );
-    let entities = [
-        principal(agent.clone(), context.facts.agent, context.limits)?,
-        metadata(world.metadata.clone(), context.facts)?,
-    ];
-    let given = cedar_policy::Context::from_pairs(pairs(world, context)).ok()?;
-    let (action, charge) = (world.action.clone(), world.charge.clone());
-    let request = Request::new(agent, action, charge, given, None).ok()?;
-    Some((request, Entities::from_entities(entities, None).ok()?))
+impl Question {
+    /// Of what `rules` read, and no more; none only where the schema has a fault.
+    pub(crate) fn of<'r>(
+        context: &Context<'_>,
+        rules: impl Iterator<Item = &'r Rule>,
+    ) -> Option<Self> {
+        let world = WORLD.as_ref()?;
+        let reads: BTreeSet<&str> =
+            rules.flat_map(|rule| rule.reads.iter().chain(&rule.excuses)).map(|it| &**it).collect();
+        let name = EntityId::new(context.facts.agent.as_str());
+        let agent = EntityUid::from_type_name_and_id(world.agent.clone(), name);
+        let mut entities = vec![principal(agent.clone(), context.facts.agent, context.limits)?];
+        if reads.contains(METADATA) {
+            entities.push(metadata_of(world.metadata.clone(), context.facts)?);
+        }
+        let fact = |fact: &str| Some((fact.to_owned(), facts::known(fact, context)?));
+        let known = cedar_policy::Context::from_pairs(reads.into_iter().filter_map(fact)).ok()?;
+        let (action, charge) = (world.action.clone(), world.charge.clone());
+        Some(Self {
+            request: Request::new(agent, action, charge, known, None).ok()?,
+            entities: Entities::from_entities(entities, None).ok()?,
+        })
+    }
+}
+
+/// The entity that a charge's metadata is told as.
+pub(super) fn metadata() -> Option<EntityUid> {
+    WORLD.as_ref().map(|world| world.metadata.clone())
 }
 
 fn principal(uid: EntityUid, name: &AgentName, limits: Option<&AgentLimits>) -> Option<Entity> {
@@ -294,114 +282,10 @@ fn principal(uid: EntityUid, name: &AgentName, limits: Option<&AgentLimits>) -> 
     Entity::new_with_tags(uid, attributes, [], []).ok()
 }
 
-fn metadata(uid: EntityUid, facts: &Facts<'_>) -> Option<Entity> {
+fn metadata_of(uid: EntityUid, facts: &Facts<'_>) -> Option<Entity> {
     let pairs = facts.charge.facts.metadata.iter();
     let tags = pairs.map(|(key, value)| (key.clone(), string(value)));
     Entity::new_with_tags(uid, [], [], tags).ok()
-}
-
-fn string(text: &str) -> RestrictedExpression {
-    RestrictedExpression::new_string(text.to_owned())
-}
-
-/// Everything that is known of a request. What is unknown is left out.
-fn pairs(world: &World, context: &Context<'_>) -> Vec<(String, RestrictedExpression)> {
-    let Facts { charge, amount, now, .. } = context.facts;
-    let local = window::clock(context.zone, *now);
-    let long = RestrictedExpression::new_long;
-    let bool = RestrictedExpression::new_bool;
-    let left = charge.left().ok().map(gate_money::Amount::minor);
-    let known = &charge.facts;
-    let days = |since: Timestamp| long(days_between(since, *now));
-    let age = match charge.customer {
-        CustomerFact::Known { created_at, .. } => Some(days(created_at)),
-        CustomerFact::None | CustomerFact::Unreadable { .. } => None,
-    };
-    let disputed = match charge.dispute {
-        Dispute::None => false,
-        Dispute::Open | Dispute::Refundable => true,
-    };
-    let usd = context.facts.worth.ok().map(|worth| worth.usd.micros());
-    let history = context.facts.customer;
-    [
-        ("amountMinor", Some(long(amount.minor()))),
-        ("currency", Some(string(amount.currency().lower()))),
-        ("usdMicros", usd.map(long)),
-        ("isFullRefund", Some(bool(left == Some(amount.minor())))),
-        ("chargeAmountMinor", Some(long(charge.amount.minor()))),
-        ("refundedMinor", Some(long(charge.amount_refunded.minor()))),
-        ("refundCount", refund_count(context.facts).map(|count| long(count.into()))),
-        ("chargeAgeDays", Some(days(charge.created_at))),
-        ("disputed", Some(bool(disputed))),
-        ("livemode", Some(bool(charge.channel.livemode))),
-        ("reason", Some(string(context.facts.reason.map_or(NO_REASON, RefundReason::as_str)))),
-        ("paymentMethodType", known.payment_method_type.as_deref().map(string)),
-        ("cardCountry", known.card_country.as_deref().map(string)),
-        ("riskLevel", known.risk_level.as_deref().map(string)),
-        ("riskScore", known.risk_score.map(|score| long(score.into()))),
-        ("customerId", charge.customer.id().map(|id| string(id.as_str()))),
-        ("customerAgeDays", age),
-        ("customerRefunds30d", Some(long(history.refunds_30d.into()))),
-        ("customerRefundedUsdMicros30d", Some(long(history.usd_30d.micros()))),
-        ("chargeMetadata", Some(RestrictedExpression::new_entity_uid(world.metadata.clone()))),
-        ("hourOfDay", Some(long(local.hour().into()))),
-        ("dayOfWeek", Some(long(local.weekday().to_monday_one_offset().into()))),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-    .collect()
-}
-
-/// Whole days from `since` to `now`; none in the future.
-fn days_between(since: Timestamp, now: Timestamp) -> i64 {
-    let millis = now.millis().saturating_sub(since.millis()).max(0);
-    millis.checked_div(DAY_MILLIS).unwrap_or(0)
-}
-
-/// As Stripe lists them; where nothing was given back there is nothing to list.
-fn refund_count(facts: &Facts<'_>) -> Option<u32> {
-    let none = (facts.charge.amount_refunded.minor() == 0).then_some(0);
-    facts.charge.facts.refund_count.or(none)
-}
-
-/// Whether nobody knows a fact of this request.
-fn is_unknown(fact: &str, facts: &Facts<'_>) -> bool {
-    let known = &facts.charge.facts;
-    match fact {
-        "usdMicros" => facts.worth.is_err(),
-        "refundCount" => refund_count(facts).is_none(),
-        "paymentMethodType" => known.payment_method_type.is_none(),
-        "cardCountry" => known.card_country.is_none(),
-        "riskLevel" => known.risk_level.is_none(),
-        "riskScore" => known.risk_score.is_none(),
-        "customerId" => facts.charge.customer.id().is_none(),
-        "customerAgeDays" => !matches!(facts.charge.customer, CustomerFact::Known { .. }),
-        _ => false,
-    }
-}
-
-/// Why nobody knows it.
-pub(crate) fn why_unknown(fact: &str, facts: &Facts<'_>) -> String {
-    let why = match fact {
-        "usdMicros" => {
-            let currency = facts.amount.currency();
-            return match facts.worth {
-                Err(NoRate::Stale) => format!("the exchange rate for {currency} is too old"),
-                Err(NoRate::NotSupported) | Ok(_) => {
-                    format!("there is no exchange rate for {currency}")
-                }
-            };
-        }
-        "refundCount" => "Stripe did not list the charge's refunds",
-        "paymentMethodType" => "Stripe does not name the payment method",
-        "cardCountry" => "Stripe names no country of a card for this charge",
-        "riskLevel" | "riskScore" => "Stripe did not assess this charge's risk",
-        _ => match facts.charge.customer {
-            CustomerFact::Unreadable { .. } => "the Stripe key may not read customers",
-            CustomerFact::None | CustomerFact::Known { .. } => "the charge has no customer",
-        },
-    };
-    why.to_owned()
 }
 
 impl Control {

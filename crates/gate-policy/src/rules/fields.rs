@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gate_money::MicroUsd;
 
+use crate::decide::Facts;
+
 /// One field. The kinds are in the order in which they are looked at: what is always known comes
 /// first, so that nobody is asked about the unknown where the known decides.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -51,6 +53,28 @@ impl Field {
         }
     }
 
+    /// What that condition comes to; none where it reads what nobody knows.
+    pub(super) fn holds(&self, facts: &Facts<'_>) -> Option<bool> {
+        let charge = facts.charge;
+        let known = &charge.facts;
+        Some(match self {
+            Self::AmountOver(limit) => facts.usd_micros()? > limit.micros(),
+            Self::ChargeMetadata(pairs) => {
+                pairs.iter().all(|(key, value)| known.metadata.get(key) == Some(value))
+            }
+            Self::ChargeOlderThanDays(days) => facts.charge_age_days() > i64::from(*days),
+            Self::CurrencyIn(list) => list.contains(facts.amount.currency().lower()),
+            Self::CustomerYoungerThanDays(days) => facts.customer_age_days()? < i64::from(*days),
+            Self::Disputed(holds) => facts.is_disputed() == *holds,
+            Self::FullRefund(holds) => facts.is_full_refund() == *holds,
+            Self::Livemode(holds) => charge.channel.livemode == *holds,
+            Self::PaymentMethodIn(list) => list.contains(known.payment_method_type.as_ref()?),
+            Self::ReasonIn(list) => list.contains(facts.reason_given()),
+            Self::RefundedBefore(holds) => facts.was_refunded_before() == *holds,
+            Self::RiskLevelIn(list) => list.contains(known.risk_level.as_ref()?),
+        })
+    }
+
     /// What it says, as a piece of a sentence.
     pub(crate) fn words(&self) -> String {
         let or = |list: &BTreeSet<String>| joined(list.iter(), " or ", Clone::clone);
@@ -92,10 +116,6 @@ fn one_of(list: &BTreeSet<String>, fact: &str) -> String {
     format!("[{}].contains({fact})", joined(list.iter(), ", ", |item| format!("{item:?}")))
 }
 
-pub(crate) fn joined<T>(
-    items: impl Iterator<Item = T>,
-    with: &str,
-    tell: impl Fn(T) -> String,
-) -> String {
+fn joined<T>(items: impl Iterator<Item = T>, with: &str, tell: impl Fn(T) -> String) -> String {
     items.map(tell).collect::<Vec<_>>().join(with)
 }

@@ -6,8 +6,9 @@ use gate_core::{AgentName, RefundReason, TeamName};
 use gate_money::Currency;
 use toml::de::DeTable;
 
-use super::cedar::{self, Blame, NO_REASON};
-use super::{Compiled, Control, Field, Rule, Rules, Selector};
+use super::cedar::{self, Blame};
+use super::facts::NO_REASON;
+use super::{Control, Field, Rule, Rules, Selector};
 use crate::document::Policy;
 use crate::fault::echo;
 use crate::parse::absent;
@@ -52,7 +53,7 @@ impl Reader<'_> {
         let Some(list) = value.get_ref().as_array() else {
             let message = "rules: write each rule as a [[rules]] table".to_owned();
             self.fault(value.span().start, message);
-            return Rules::none();
+            return Rules::default();
         };
         let mut rules: BTreeMap<String, Rule> = BTreeMap::new();
         for (place, value) in list.iter().enumerate() {
@@ -72,9 +73,7 @@ impl Reader<'_> {
                 rules.insert(rule.id.clone(), rule);
             }
         }
-        let list: Vec<Rule> = rules.into_values().collect();
-        let compiled = Compiled::of(&list);
-        Rules { list, compiled }
+        Rules::of(rules.into_values().collect())
     }
 
     fn rule(&mut self, table: &DeTable<'_>, at: usize, policy: &Policy) -> Option<Rule> {
