@@ -54,6 +54,19 @@ async fn agents_and_their_keys() {
     assert_eq!(budget(made.json()["key"].as_str().unwrap()).await, 200);
     assert_eq!(home.run(&["agent", "create", "other-bot"]).code, 1, "it is there already");
 
+    // Into a team, whose lines it takes then; one that the policy does not have is a fault.
+    let team = ["agent", "create", "team-bot", "--team", "support", "--owner", "maria"];
+    let refused = home.run(&team);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("the policy has no team support"), "{refused:?}");
+    let with_team = format!("{POLICY}\n[teams.support]\nmethods = [\"stripe_refund\"]\n");
+    std::fs::write(home.path("policy.toml"), with_team).unwrap();
+    home.done(&["policy", "apply", home.path("policy.toml").to_str().unwrap()]);
+    home.done(&team);
+    let shown = home.done(&["policy", "export"]).out;
+    assert!(shown.contains("team = \"support\"") && shown.contains("owner = \"maria\""), "{shown}");
+    home.done(&["agent", "revoke", "team-bot"]);
+
     // A rotation leaves the key before it for a day; one with --now leaves none.
     let rotate = |arguments: &[&str]| {
         let rotated =
@@ -68,7 +81,7 @@ async fn agents_and_their_keys() {
 
     let listed = home.done(&["agent", "list", "--json"]);
     let agents = listed.json();
-    assert_eq!(agents.as_array().unwrap().len(), 2);
+    assert_eq!(agents.as_array().unwrap().len(), 3);
     assert_eq!(
         (&agents[0]["name"], &agents[1]["name"]),
         (&json!("other-bot"), &json!("support-bot"))

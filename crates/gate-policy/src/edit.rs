@@ -53,13 +53,18 @@ pub struct NewAgent {
 ///
 /// # Errors
 ///
-/// What is in the way: an entry that is there already, a document with faults, or one whose agents
-/// are not written as tables.
+/// What is in the way: an entry that is there already, a team that is not, a document with faults,
+/// or one whose agents are not written as tables.
 pub fn with_agent(text: &str, name: &AgentName, entry: &NewAgent) -> Result<String, Vec<Fault>> {
-    if Policy::parse(text)?.agent(name).is_some() {
+    let policy = Policy::parse(text)?;
+    if policy.agent(name).is_some() {
         let message = format!(
             "the policy has an entry for {name} already: change it there, or use another name"
         );
+        return Err(vec![Fault::at(text, 0, message)]);
+    }
+    if let Some(team) = entry.team.as_ref().filter(|team| !policy.teams.contains_key(*team)) {
+        let message = format!("the policy has no team {team}: add [teams.{team}] to it first");
         return Err(vec![Fault::at(text, 0, message)]);
     }
     let gap = match text {

@@ -70,11 +70,12 @@ impl Admin<'_> {
         owner: Option<&UserName>,
         starter: bool,
     ) -> Result<(AgentRow, AgentKey), AdminError> {
-        self.create_agent_under(&KeyTerms::default(), name, owner, starter).await
+        let entry = NewAgent { team: None, owner: owner.cloned(), starter };
+        self.create_agent_under(&KeyTerms::default(), name, &entry).await
     }
 
-    /// Makes an agent and its key, which is shown once; with `starter`, or an `owner`, also its
-    /// entry in the policy.
+    /// Makes an agent and its key, which is shown once; with anything in `entry`, also its entry in
+    /// the policy.
     ///
     /// # Errors
     ///
@@ -85,12 +86,11 @@ impl Admin<'_> {
         &self,
         terms: &KeyTerms,
         name: &AgentName,
-        owner: Option<&UserName>,
-        starter: bool,
+        entry: &NewAgent,
     ) -> Result<(AgentRow, AgentKey), AdminError> {
         let terms = terms.checked()?;
         let key = keys::new_key(self.authority.ids.as_ref());
-        let (stored_key, name, owner) = (key.clone(), name.clone(), owner.cloned());
+        let (stored_key, name, entry) = (key.clone(), name.clone(), entry.clone());
         let reads = Reads {
             agent: Some(AgentBy::Name(name.to_string())),
             policy: true,
@@ -115,12 +115,11 @@ impl Admin<'_> {
                 let mut writes = vec![Write::PutAgent(agent.clone())];
                 let details = KeyTerms::details(&agent);
                 writes.push(world.audited(by, "agent.created", agent.id.as_str(), &details));
-                if starter || owner.is_some() {
-                    if let Some(owner) = &owner {
+                if entry != NewAgent::default() {
+                    if let Some(owner) = &entry.owner {
                         known_user(world.seen, owner)?;
                     }
                     let text = policy_text(world.seen);
-                    let entry = NewAgent { team: None, owner: owner.clone(), starter };
                     let text =
                         gate_policy::with_agent(text, &name, &entry).map_err(AdminError::Policy)?;
                     writes.append(&mut policy_writes(text, by, world));

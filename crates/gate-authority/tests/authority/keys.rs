@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gate_authority::{AdminError, KeyTerms, Whom};
 use gate_core::{AgentKey, AgentName, Authority, Records, Source, State, Work};
+use gate_policy::NewAgent;
 use gate_store::{AgentBy, AgentRow, Reads, Write};
 
 use crate::outcomes::write;
@@ -253,7 +254,7 @@ fn a_key_lasts_as_long_as_it_was_made_for() {
     let new_agent = |terms: &KeyTerms| {
         let world = World::new(PLAIN);
         let name = AgentName::parse("temp").unwrap();
-        let made = run(world.admin().create_agent_under(terms, &name, None, false));
+        let made = run(world.admin().create_agent_under(terms, &name, &NewAgent::default()));
         made.map(|(_, key)| (world, key)).map_err(|error| error.to_string())
     };
     let rotated = |world: &World, terms: &KeyTerms, at_once| {

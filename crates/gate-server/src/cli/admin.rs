@@ -16,7 +16,7 @@ use gate_core::{
     AgentKey, AgentName, ApprovalId, Clock, Intent, IntentId, InvalidId, RefundId, Source, State,
     TeamName, Timestamp, UserName,
 };
-use gate_policy::Policy;
+use gate_policy::{NewAgent, Policy};
 use gate_store::{AgentRow, UserRow};
 use serde_json::json;
 
@@ -172,7 +172,9 @@ impl Work<'_> {
         let owner = text(self.given, "owner").map(user_name).transpose()?;
         let starter = self.given.get_flag("starter");
         let terms = key_terms(self.given)?;
-        let made = self.admin.create_agent_under(&terms, &name, owner.as_ref(), starter).await;
+        let team = text(self.given, "team").map(TeamName::parse).transpose();
+        let entry = NewAgent { team: team.map_err(usage("the team"))?, owner, starter };
+        let made = self.admin.create_agent_under(&terms, &name, &entry).await;
         let (agent, key) = made.map_err(failed)?;
         self.new_key(&agent, &key);
         let (_, text) = self.admin.policy().await.map_err(failed)?;

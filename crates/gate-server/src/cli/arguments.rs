@@ -56,6 +56,7 @@ fn agent() -> Command {
         [
             admin("create", "Make an agent; its key is printed once")
                 .arg(name("name", "Its name in the policy"))
+                .arg(text("team", "Team of the policy whose lines and budget it takes"))
                 .arg(text("owner", "User who answers for it, and never approves for it"))
                 .arg(switch("starter", "Also write a careful first entry into the policy"))
                 .args(key_terms()),
