@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use gate_core::{ActionError, Retry};
+use gate_core::{ActionError, Ids, Retry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -84,6 +84,15 @@ impl Problem {
             headers: headers(&error),
         }
     }
+}
+
+/// A new id for a request: what a problem and the log call it.
+#[must_use]
+pub fn request_id(ids: &dyn Ids) -> String {
+    let mut random = [0_u8; 12];
+    ids.fill(&mut random);
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("req_{hex}")
 }
 
 /// What a program wants to know beyond the code.
@@ -186,7 +195,7 @@ const fn advice(error: &ActionError) -> &'static str {
             " Ask for no more than what is left, or leave amountMinor out to refund all of it."
         }
         ActionError::ApprovalNotFound | ActionError::IntentNotFound => {
-            " Check the id; GET /v1/intents lists this agent's intents."
+            " Check the id; the tool list_refunds, or GET /v1/intents, lists this agent's own."
         }
         ActionError::ChargeNotFound { .. } => {
             " Check the id, and that it is of this mode and account."

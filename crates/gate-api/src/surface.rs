@@ -144,8 +144,9 @@ impl SurfaceError {
     /// A member or parameter that does not exist.
     pub(crate) fn unknown(name: &str, known: &[&'static str]) -> Self {
         let name = shortened(name);
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         Self::InvalidRequest {
-            detail: format!("`{name}` is not known here; there are {}", known.join(", ")),
+            detail: format!("`{name}` is not known here; there are {known}"),
             field: Some(name),
         }
     }

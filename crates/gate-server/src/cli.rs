@@ -191,7 +191,7 @@ fn print(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
     let text = match what {
         "config" => config::reference_markdown(),
         "errors" => gate_api::errors_markdown(),
-        "openapi" => json(&gate_api::openapi(env!("CARGO_PKG_VERSION")))?,
+        "openapi" => json(&crate::http::api_document())?,
         _ => json(&config::file_schema())?,
     };
     out.result(text.trim_end());

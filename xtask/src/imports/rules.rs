@@ -80,6 +80,11 @@ pub(crate) const TABLE: &[Rule] = &[
         by: &["gate-sim", "gate-tests", "xtask"],
         because: "one composition root, and nothing is composed of it",
     },
+    Rule::UsedOnlyBy {
+        of: "rmcp",
+        by: &["gate-tools"],
+        because: "the SDK moves fast; everybody else knows tools and not MCP",
+    },
     Rule::Nowhere {
         names: &["aws-lc-sys", "aws-lc-rs", "openssl-sys", "native-tls", "reqwest"],
         because: "one TLS provider (ring), one HTTP client (hyper)",
@@ -245,6 +250,7 @@ mod tests {
             "gate-console > gate-stripe                         | gate-console → gate-stripe",
             "gate-server > gate-sim                             | gate-server → gate-sim",
             "gate-core dev> gate-sim                            | gate-core → gate-sim",
+            "gate-server > rmcp                                 | gate-server → rmcp",
             "gate-authority > gate-server                       | gate-authority → gate-server",
             "gate-http > rustls, rustls > aws-lc-rs             | aws-lc-rs is in the build",
             "gate-http > tls, tls > native-tls                  | native-tls is in the build",
@@ -269,6 +275,7 @@ mod tests {
         let table = [
             "tests bring what they like  | gate-core dev> tokio, gate-core dev> proptest, gate-money dev> serde",
             "a feature that is off       | rust_decimal ?> serde",
+            "one door to MCP             | gate-tools > rmcp, gate-server > gate-tools",
             "through the authority       | gate-console > gate-authority, gate-authority > gate-store",
             "tests of the whole          | gate-tests dev> gate-server, gate-tests dev> gate-sim",
             "two versions, in tests only | gate-http > base64@1, gate-http dev> base64@2",
