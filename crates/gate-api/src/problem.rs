@@ -114,6 +114,9 @@ impl Facts {
             }
             SurfaceError::InvalidTarget { .. } => field("target"),
             SurfaceError::BodyTooLarge { .. }
+            | SurfaceError::GatewayAnswerLost
+            | SurfaceError::GatewayNotConfigured { .. }
+            | SurfaceError::GatewayUnavailable
             | SurfaceError::HostRefused { .. }
             | SurfaceError::HttpMethodNotAllowed { .. }
             | SurfaceError::NotFound
@@ -170,6 +173,11 @@ fn detail(error: &SurfaceError, concern: Concern) -> String {
         (Concern::Records, _) => "",
         (Concern::Refund, SurfaceError::Action(ActionError::AuthorityUnavailable)) => {
             " Nothing has been sent to Stripe."
+        }
+        // The one problem that does not know.
+        (Concern::Refund, SurfaceError::GatewayAnswerLost) => {
+            " The refund may have been made; get_intent with its idempotencyKey says so. Never use \
+             a new key to ask again."
         }
         (Concern::Refund, _) => " Nothing was refunded.",
     };

@@ -25,6 +25,15 @@ pub enum SurfaceError {
         /// Most that it takes, in bytes.
         bytes_max: usize,
     },
+    /// The gateway was asked, from another process, and its answer did not come.
+    GatewayAnswerLost,
+    /// A process that asks a gateway was not told which one, or with which key.
+    GatewayNotConfigured {
+        /// The variable that says it.
+        variable: &'static str,
+    },
+    /// The gateway could not be reached from another process; it heard of nothing.
+    GatewayUnavailable,
     /// The `Host` is none of ours.
     HostRefused {
         /// The host that came, as it came.
@@ -90,6 +99,9 @@ impl SurfaceError {
         match self {
             Self::Action(error) => ProblemCode::of(error),
             Self::BodyTooLarge { .. } => ProblemCode::BodyTooLarge,
+            Self::GatewayAnswerLost => ProblemCode::GatewayAnswerLost,
+            Self::GatewayNotConfigured { .. } => ProblemCode::GatewayNotConfigured,
+            Self::GatewayUnavailable => ProblemCode::GatewayUnavailable,
             Self::HostRefused { .. } => ProblemCode::HostRefused,
             Self::HttpMethodNotAllowed { .. } => ProblemCode::HttpMethodNotAllowed,
             Self::InvalidAmount { .. } => ProblemCode::InvalidAmount,
@@ -110,7 +122,9 @@ impl SurfaceError {
         match self {
             Self::Action(error) => error.retry(),
             Self::RateLimited { .. } | Self::Recovering => Retry::Later,
+            Self::GatewayAnswerLost | Self::GatewayUnavailable => Retry::SameKey,
             Self::BodyTooLarge { .. }
+            | Self::GatewayNotConfigured { .. }
             | Self::HostRefused { .. }
             | Self::HttpMethodNotAllowed { .. }
             | Self::InvalidAmount { .. }
@@ -159,6 +173,13 @@ impl fmt::Display for SurfaceError {
             Self::BodyTooLarge { bytes_max } => {
                 write!(f, "the body is longer than {bytes_max} bytes; send a shorter one")
             }
+            Self::GatewayAnswerLost => f.write_str("the gateway was asked and its answer was lost"),
+            Self::GatewayNotConfigured { variable } => write!(
+                f,
+                "these tools are not connected to a gateway, because {variable} is not set; tell \
+                 the person who set them up, and do not refund in another way"
+            ),
+            Self::GatewayUnavailable => f.write_str("the gateway could not be reached"),
             Self::HostRefused { host } => write!(
                 f,
                 "the gateway does not answer for the host {}; use its own name, or have the \

@@ -15,7 +15,7 @@ use clap::ArgMatches;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, ConfigFault, Flags, Lookup, Process};
-use crate::{demo, logging, serve, stripe_sandbox};
+use crate::{demo, forward, logging, serve, stripe_sandbox};
 
 pub(crate) use output::Output;
 
@@ -83,6 +83,7 @@ async fn dispatch(matches: &ArgMatches) -> Result<(), Failed> {
         "serve" => serve_command(given, lookup, &out).await,
         "demo" => demo::run(given, &out).await,
         "stripe-sandbox" => sandbox_command(given, &out).await,
+        "mcp" => forward::run(lookup.as_ref()).await,
         "check" => check::run(given, lookup, &out).await,
         "reconcile" => reconcile(given, lookup, &out).await,
         "print" => print(given, &out),

@@ -24,7 +24,7 @@ mod toolbox;
 
 pub use describe::own_tools;
 pub use door::McpDoor;
-pub use local::{Grants, LocalTools, NoGrants};
+pub use local::{Grants, LocalTools, NoGrants, tool};
 pub use stdio::{StdioEnded, serve_stdio};
 pub use table::{Answered, Hints, Ports, Running, TABLE, Tool};
 pub use toolbox::{Called, NoSuchTool, Toolbox};

@@ -33,6 +33,12 @@ impl Grants for NoGrants {
     }
 }
 
+/// The tool of this name.
+#[must_use]
+pub fn tool(name: &str) -> Option<&'static Tool> {
+    TABLE.iter().find(|tool| tool.name == name)
+}
+
 /// The table over a gateway's ports.
 pub struct LocalTools {
     grants: Arc<dyn Grants>,
