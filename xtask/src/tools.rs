@@ -19,7 +19,7 @@ enum From {
     Packages(&'static [&'static str]),
 }
 
-const TOOLS: [Tool; 4] = [
+const TOOLS: [Tool; 5] = [
     Tool {
         name: "rustfmt",
         probe: &["cargo", "fmt", "--version"],
@@ -36,7 +36,12 @@ const TOOLS: [Tool; 4] = [
         from: From::Packages(&["gcc", "libc6-dev"]),
     },
     Tool {
-        name: "Python 3 with venv (for the contract test)",
+        name: "npm (for other people's MCP clients; Node itself comes as a package)",
+        probe: &["npm", "--version"],
+        from: From::Packages(&["npm"]),
+    },
+    Tool {
+        name: "Python 3 with venv (for other people's clients)",
         // Debian ships `venv` without the part that makes it work.
         probe: &["python3", "-c", "import venv, ensurepip"],
         from: From::Packages(&["python3", "python3-venv"]),
