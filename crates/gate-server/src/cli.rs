@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{self, ConfigFault, Flags, Lookup, Process};
 use crate::{demo, forward, logging, serve, stripe_sandbox};
 
+pub(crate) use admin::mcp_set_up;
 pub(crate) use output::Output;
 
 /// Why a command did not do what it was asked.
