@@ -54,6 +54,7 @@ async fn who_and_what_is_let_in() {
         ("a form",             keyed().with("content-type", "text/plain"), 415, ""),
         ("half a message",     post("{\"jsonrpc\":").key(&world.key),    400, ""),
         ("no message",         post("[]").key(&world.key),               400, ""),
+        ("an argument twice",  post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stripe_refund","arguments":{"target":"ch_1","amountMinor":1,"amountMinor":100}}}"#).key(&world.key), 400, ""),
         ("a notification",     post(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).key(&world.key), 202, ""),
     ];
     for (name, call, status, code) in table {

@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 
+use crate::distinct::distinct;
 use crate::mcp::McpServer;
 use crate::toolbox::Toolbox;
 
@@ -48,7 +49,8 @@ impl McpDoor {
         mut head: Parts,
         body: Bytes,
     ) -> Response<BoxBody<Bytes, Infallible>> {
-        if let Err(error) = serde_json::from_slice::<ClientJsonRpcMessage>(&body) {
+        let message = serde_json::from_slice::<ClientJsonRpcMessage>(&body).map(|_| ());
+        if let Err(error) = message.and_then(|()| distinct(&body)) {
             return not_a_message(&error);
         }
         head.headers.remove(header::AUTHORIZATION);
@@ -59,7 +61,8 @@ impl McpDoor {
 
 fn not_a_message(error: &serde_json::Error) -> Response<BoxBody<Bytes, Infallible>> {
     let (code, message) = if error.is_data() {
-        (INVALID_REQUEST, "the body is not one JSON-RPC message of MCP".to_owned())
+        let told = "the body is not one JSON-RPC message of MCP, or gives a member twice";
+        (INVALID_REQUEST, told.to_owned())
     } else {
         (PARSE_ERROR, format!("the body is not JSON: {error}"))
     };

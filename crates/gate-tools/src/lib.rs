@@ -15,6 +15,7 @@
 )]
 
 mod describe;
+mod distinct;
 mod door;
 mod local;
 mod mcp;

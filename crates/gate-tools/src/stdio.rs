@@ -1,12 +1,13 @@
 //! Standard input and output: one client, one key. Only protocol is written there.
 //!
-//! When the client closes its end, calls under way are waited for and answered; each ends by a
-//! deadline of its own, so this does. (Left to itself the SDK gives them five seconds.)
+//! When the client closes its end, calls under way are waited for and answered. (Left to itself
+//! the SDK gives them five seconds.)
 
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use gate_core::AgentKey;
 use rmcp::model::{
@@ -23,6 +24,10 @@ use crate::toolbox::Toolbox;
 
 /// Longest line that is read, in bytes. A longer one is dropped, and the client told.
 const LINE_BYTES_MAX: usize = 256 * 1024;
+
+/// How long calls under way may take once the client has closed its end. Longer than any deadline
+/// that a toolbox has for a call, so that it only ends what would never end.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Why a client could not be served.
 #[derive(Debug)]
@@ -129,7 +134,7 @@ impl<T: Transport<RoleServer, Error = io::Error>> Transport<RoleServer> for Fini
             }
             self.ended = true;
         }
-        self.open.all_closed().await;
+        drop(tokio::time::timeout(FINISH_TIMEOUT, self.open.all_closed()).await);
         None
     }
 

@@ -209,7 +209,8 @@ impl Service {
         let message = body(raw, BODY_BYTES_MAX).await?;
         let response = self.mcp.answer(key, head, message.into()).await;
         let response = response.map(BodyExt::boxed_unsync);
-        Ok(Reply { response, outcome: "ok".to_owned(), intent: None })
+        let outcome = if response.status().is_success() { "ok" } else { "not_understood" };
+        Ok(Reply { response, outcome: outcome.to_owned(), intent: None })
     }
 
     async fn ready(&self) -> Result<Reply, SurfaceError> {
