@@ -20,12 +20,13 @@ use gate_http::{HyperTransport, Method, Request, Response, Transport, TransportE
 use gate_money::parse_pins;
 use gate_sandbox::Received;
 use gate_server::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
-use gate_server::http::{Hosts, Limits, Service};
+use gate_server::http::{Hosts, Limits, Patient, Service};
 use gate_server::listen;
 use gate_server::stripe_sandbox::SharedSandbox;
 use gate_server::system::{SystemClock, SystemIds};
 use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
 use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
+use gate_tools::{LocalTools, McpDoor, NoGrants, Ports};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -347,10 +348,16 @@ impl Setup {
             reconcile_interval: Duration::from_millis(200),
         }));
         gateway.fetch_rates_once().await.unwrap();
+        let actions = self.actions(&gateway, &time, &ids);
+        let records = Arc::new(Patient::new(Arc::clone(&gateway.records), stop.clone()));
+        let ports = Ports { actions: Arc::clone(&actions), records: records.clone() };
+        let tools = Arc::new(LocalTools::new(ports, Arc::new(NoGrants), Arc::clone(&ids)));
         let service = Arc::new(Service {
-            actions: self.actions(&gateway, &time, &ids),
+            actions,
             authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),
-            records: Arc::clone(&gateway.records),
+            records,
+            mcp: McpDoor::new(tools.clone(), "0"),
+            tools,
             readiness: Arc::clone(&gateway.readiness),
             webhooks: Arc::clone(&gateway.webhooks),
             hosts: Hosts::new(Vec::new()),

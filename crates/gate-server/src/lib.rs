@@ -17,6 +17,7 @@ pub mod config;
 mod demo;
 mod detach;
 mod feed;
+mod forward;
 pub mod gateway;
 pub mod http;
 pub mod listen;

@@ -10,12 +10,13 @@ use std::time::Duration;
 use gate_core::{Clock, Ids};
 use gate_http::{HyperTransport, Transport};
 use gate_store::{PostgresStore, SqliteStore, Store};
+use gate_tools::{LocalTools, McpDoor, NoGrants, Ports};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Database, Lookup};
 use crate::feed::HttpFeed;
 use crate::gateway::{Gateway, Parts, StripeKeys, WebhookKeys};
-use crate::http::{Hosts, Limits, Service};
+use crate::http::{Hosts, Limits, Patient, Service};
 use crate::listen::{self, Tls};
 use crate::system::{SystemClock, SystemIds};
 
@@ -122,17 +123,23 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
         format!("cannot listen on {}: {error}; choose another GATEWAY_PORT", config.server.listen)
     })?;
     let rate = config.server.agent_rate;
+    let stopping = CancellationToken::new();
+    let records = Arc::new(Patient::new(Arc::clone(&gateway.records), stopping.clone()));
+    let ports = Ports { actions: Arc::clone(&gateway.actions), records: records.clone() };
+    let tools = Arc::new(LocalTools::new(ports, Arc::new(NoGrants), Arc::clone(&ids)));
     let service = Arc::new(Service {
         actions: Arc::clone(&gateway.actions),
         authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),
-        records: Arc::clone(&gateway.records),
+        records,
+        mcp: McpDoor::new(tools.clone(), env!("CARGO_PKG_VERSION")),
+        tools,
         readiness: Arc::clone(&gateway.readiness),
         webhooks: Arc::clone(&gateway.webhooks),
         hosts: Hosts::new(config.server.allowed_hosts),
         limits: Limits::new(rate.per_second, rate.burst),
         clock,
         ids,
-        stopping: CancellationToken::new(),
+        stopping,
     });
     Ok(Serving {
         gateway,
