@@ -36,5 +36,6 @@ mod reports_money;
 mod reports_twice;
 mod rpc;
 mod secrets;
+mod staff;
 mod webhooks;
 mod world;

@@ -157,7 +157,7 @@ async fn bad_arguments_refund_nothing_and_say_how_to_mend_it() {
     let bare = request(1, "tools/call", &json!({ "name": "get_budget" }));
     let bare = post(bare).key(&world.key).send(world.at).await;
     assert_eq!(result(&bare)["structuredContent"]["stopped"], Value::Null);
-    for name in ["stripe.refund", "finance_refund", ""] {
+    for name in ["stripe.refund", "finance_payout", ""] {
         let answer = post(tool_call(1, name, &json!({}))).key(&world.key).send(world.at).await;
         assert_eq!(answer.json["error"]["code"], -32602, "{name}");
         let plain = Call::post(&format!("/v1/tools/{name}"), "{}").key(&world.key);

@@ -13,8 +13,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_authority::{Actor, Admin, AdminError, RatesFeed, Whom};
 use gate_core::{
-    AccountId, Actions, AgentName, ApprovalId, Authority, Clock, Deadline, Ids, Intent, IntentId,
-    Processor, Records, Refunds, Settings, Timestamp, UserName,
+    AccountId, Actions, AgentName, ApprovalId, Authority, Clock, Deadline, Grants, Ids, Intent,
+    IntentId, Processor, Records, Refunds, Settings, Timestamp, UserName,
 };
 use gate_http::{HyperTransport, Method, Request, Response, Transport, TransportError};
 use gate_money::parse_pins;
@@ -26,7 +26,7 @@ use gate_server::stripe_sandbox::SharedSandbox;
 use gate_server::system::{SystemClock, SystemIds};
 use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
 use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
-use gate_tools::{LocalTools, McpDoor, NoGrants, Ports};
+use gate_tools::{LocalTools, McpDoor, Ports};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -350,8 +350,15 @@ impl Setup {
         gateway.fetch_rates_once().await.unwrap();
         let actions = self.actions(&gateway, &time, &ids);
         let records = Arc::new(Patient::new(Arc::clone(&gateway.records), stop.clone()));
-        let ports = Ports { actions: Arc::clone(&actions), records: records.clone() };
-        let tools = Arc::new(LocalTools::new(ports, Arc::new(NoGrants), Arc::clone(&ids)));
+        let ports = Ports {
+            actions: Arc::clone(&actions),
+            records: records.clone(),
+            connector: Arc::clone(&gateway.connector),
+            clock: Arc::clone(&time),
+        };
+        let grants: Arc<dyn Grants> =
+            Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority);
+        let tools = Arc::new(LocalTools::new(ports, grants, Arc::clone(&ids)));
         let service = Arc::new(Service {
             actions,
             authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),

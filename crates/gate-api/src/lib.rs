@@ -42,7 +42,7 @@ pub use arguments::{
     ApprovalArguments, CancelArguments, IntentArguments, IntentChoice, ListArguments, NoArguments,
     parse_approval, parse_cancel, parse_intent_choice, parse_list, parse_nothing,
 };
-pub use ask::{RefundRequest, parse_ask};
+pub use ask::{FinanceRefundRequest, RefundRequest, parse_ask, parse_finance_refund};
 pub use budget::{BudgetView, WindowView};
 pub use catalog::errors_markdown;
 pub use intent::{

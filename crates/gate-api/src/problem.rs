@@ -203,7 +203,7 @@ fn detail(error: &SurfaceError, concern: Concern) -> String {
 const fn advice(error: &ActionError) -> &'static str {
     match error {
         ActionError::AmountOverRefundable { .. } => {
-            " Ask for no more than what is left, or leave amountMinor out to refund all of it."
+            " Ask for no more than what is left, or leave the amount out to refund all of it."
         }
         ActionError::ApprovalNotFound | ActionError::IntentNotFound => {
             " Check the id; the tool list_refunds, or GET /v1/intents, lists this agent's own."

@@ -251,7 +251,8 @@ impl fmt::Display for SurfaceError {
             ),
             Self::ToolNotGranted { tool } => write!(
                 f,
-                "this agent was not granted the tool {}; the policy's owner can grant it",
+                "this agent was not granted the tool {}; a policy owner can add it to the agent's \
+                 or its team's `tools`, so tell the person you work for",
                 shown(tool)
             ),
             Self::UnsupportedMediaType => {

@@ -39,6 +39,7 @@ mod rates;
 mod records;
 mod replay;
 mod sweeper;
+mod tools;
 mod votes;
 
 pub use admin::{Admin, AdminError, EmptiedCount, Emptying, IntentList, KeyTerms, Waiting, Whom};

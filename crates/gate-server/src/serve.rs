@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use gate_core::{Clock, Ids};
+use gate_core::{Clock, Grants, Ids};
 use gate_http::{HyperTransport, Transport};
 use gate_store::{PostgresStore, SqliteStore, Store};
-use gate_tools::{LocalTools, McpDoor, NoGrants, Ports};
+use gate_tools::{LocalTools, McpDoor, Ports};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Database, Lookup};
@@ -125,8 +125,14 @@ pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Ser
     let rate = config.server.agent_rate;
     let stopping = CancellationToken::new();
     let records = Arc::new(Patient::new(Arc::clone(&gateway.records), stopping.clone()));
-    let ports = Ports { actions: Arc::clone(&gateway.actions), records: records.clone() };
-    let tools = Arc::new(LocalTools::new(ports, Arc::new(NoGrants), Arc::clone(&ids)));
+    let ports = Ports {
+        actions: Arc::clone(&gateway.actions),
+        records: records.clone(),
+        connector: Arc::clone(&gateway.connector),
+        clock: Arc::clone(&clock),
+    };
+    let grants: Arc<dyn Grants> = Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority);
+    let tools = Arc::new(LocalTools::new(ports, grants, Arc::clone(&ids)));
     let service = Arc::new(Service {
         actions: Arc::clone(&gateway.actions),
         authority: Arc::<gate_authority::LocalAuthority>::clone(&gateway.authority),

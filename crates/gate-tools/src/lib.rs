@@ -17,15 +17,18 @@
 mod describe;
 mod distinct;
 mod door;
+#[cfg(test)]
+mod fakes;
 mod local;
 mod mcp;
+mod staff;
 mod stdio;
 mod table;
 mod toolbox;
 
 pub use describe::own_tools;
 pub use door::McpDoor;
-pub use local::{Grants, LocalTools, NoGrants, tool};
+pub use local::{LocalTools, tool};
 pub use stdio::{StdioEnded, serve_stdio};
-pub use table::{Answered, Hints, Ports, Running, TABLE, Tool};
+pub use table::{Answered, Hints, Looked, Ports, Running, TABLE, Tool};
 pub use toolbox::{Called, NoSuchTool, Toolbox};

@@ -4,34 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gate_api::{Concern, Problem, SurfaceError, request_id};
-use gate_core::{ActionError, AgentKey, AuthorityError, Ids};
+use gate_core::{ActionError, AgentKey, Grants, Ids, ToolUse};
 use serde_json::Value;
 
 use crate::describe::describe;
-use crate::table::{Answered, Ports, TABLE, Tool};
+use crate::table::{Answered, Looked, Ports, TABLE, Tool};
 use crate::toolbox::{Called, NoSuchTool, Toolbox};
-
-/// Who has the tools that a policy grants by name.
-#[async_trait]
-pub trait Grants: Send + Sync {
-    /// The names of the tools that are granted to the agent of `key`.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthorityError`]; then nothing counts as granted.
-    async fn granted(&self, key: &AgentKey) -> Result<Vec<String>, AuthorityError>;
-}
-
-/// Nothing is granted by name.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoGrants;
-
-#[async_trait]
-impl Grants for NoGrants {
-    async fn granted(&self, _: &AgentKey) -> Result<Vec<String>, AuthorityError> {
-        Ok(Vec::new())
-    }
-}
 
 /// The tool of this name.
 #[must_use]
@@ -71,7 +49,8 @@ impl LocalTools {
         self.tool(tool).map_or(Concern::Records, |tool| tool.concern)
     }
 
-    /// Calls a tool with arguments as they came.
+    /// Calls a tool with arguments as they came. What a tool read for staff is in the audit log
+    /// before it is answered.
     ///
     /// # Errors
     ///
@@ -85,10 +64,18 @@ impl LocalTools {
     ) -> Result<Answered, SurfaceError> {
         let tool = self.tool(tool).ok_or(SurfaceError::NotFound)?;
         let granted = self.granted(key, std::slice::from_ref(tool)).await?;
+        let not_granted = || SurfaceError::ToolNotGranted { tool: tool.name.to_owned() };
         if tool.granted && !granted.iter().any(|name| name == tool.name) {
-            return Err(SurfaceError::ToolNotGranted { tool: tool.name.to_owned() });
+            return Err(not_granted());
         }
-        (tool.run)(&self.ports, key, arguments).await
+        let answered = (tool.run)(&self.ports, key, arguments).await?;
+        if let Some(Looked { from, to, rows }) = answered.looked.clone() {
+            let used = ToolUse { tool: tool.name.to_owned(), from, to, rows };
+            if !self.grants.use_tool(key, &used).await.map_err(ActionError::from)? {
+                return Err(not_granted());
+            }
+        }
+        Ok(answered)
     }
 
     fn tool(&self, name: &str) -> Option<&'static Tool> {
@@ -143,73 +130,16 @@ impl Toolbox for LocalTools {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fakes::{Closed, ports};
     use crate::table::{Hints, Running};
-    use gate_core::{
-        Actions, Answer, ApprovalId, Ask, Budget, Intent, IntentFilter, IntentId, Page, Records,
-    };
     use serde_json::json;
-    use std::time::Duration;
-
-    /// A gateway that answers nobody.
-    struct Closed;
-
-    #[async_trait]
-    impl Actions for Closed {
-        async fn refund(&self, _: &AgentKey, _: Ask) -> Result<Answer, ActionError> {
-            Err(ActionError::ShuttingDown)
-        }
-    }
-
-    type Read<T> = Result<T, AuthorityError>;
-
-    #[async_trait]
-    impl Records for Closed {
-        async fn intent(&self, _: &AgentKey, _: &IntentId, _: Duration) -> Read<Intent> {
-            Err(AuthorityError::Unauthenticated)
-        }
-
-        async fn intents(&self, _: &AgentKey, _: &IntentFilter) -> Read<Page> {
-            Ok(Page::default())
-        }
-
-        async fn approval(&self, _: &AgentKey, _: &ApprovalId, _: Duration) -> Read<Intent> {
-            Err(AuthorityError::Unauthenticated)
-        }
-
-        async fn cancel(&self, _: &AgentKey, _: &IntentId) -> Read<Intent> {
-            Err(AuthorityError::Unauthenticated)
-        }
-
-        async fn budget(&self, _: &AgentKey) -> Read<Budget> {
-            Err(AuthorityError::Broken("the disk is gone".to_owned()))
-        }
-    }
-
-    impl Ids for Closed {
-        fn fill(&self, bytes: &mut [u8]) {
-            bytes.fill(0);
-        }
-    }
-
-    /// Grants one tool to whoever's key ends so.
-    #[async_trait]
-    impl Grants for Closed {
-        async fn granted(&self, key: &AgentKey) -> Result<Vec<String>, AuthorityError> {
-            match key.expose() {
-                "bb_agent_granted" => Ok(vec!["by_grant".to_owned()]),
-                "bb_agent_unknown" => Err(AuthorityError::Unavailable("gone".to_owned())),
-                _ => Ok(Vec::new()),
-            }
-        }
-    }
 
     fn key(name: &str) -> AgentKey {
         AgentKey::new(format!("bb_agent_{name}"))
     }
 
     fn own(table: &'static [Tool]) -> LocalTools {
-        let ports = Ports { actions: Arc::new(Closed), records: Arc::new(Closed) };
-        LocalTools { table, ..LocalTools::new(ports, Arc::new(Closed), Arc::new(Closed)) }
+        LocalTools { table, ..LocalTools::new(ports(), Arc::new(Closed), Arc::new(Closed)) }
     }
 
     const fn tool(name: &'static str, granted: bool) -> Tool {
@@ -230,7 +160,13 @@ mod tests {
             run: |_, _, _| -> Running<'_> {
                 Box::pin(async {
                     let body = json!({ "done": true });
-                    Ok(Answered { http_status: 200, body, outcome: "ok", intent: None })
+                    Ok(Answered {
+                        http_status: 200,
+                        body,
+                        outcome: "ok",
+                        intent: None,
+                        looked: None,
+                    })
                 })
             },
         }

@@ -206,7 +206,7 @@ fn golden() {
         concat!(
             r#"{"title":"More was asked than is left","status":422,"#,
             r#""detail":"10.01 EUR were asked and 10.00 EUR can still be refunded of this charge. "#,
-            r#"Nothing was refunded. Ask for no more than what is left, or leave amountMinor out "#,
+            r#"Nothing was refunded. Ask for no more than what is left, or leave the amount out "#,
             r#"to refund all of it.","code":"amount_over_refundable","retry":"never","#,
             r#""requestId":"req_1","left":{"minor":1000,"currency":"eur","decimals":2,"#,
             r#""text":"10.00 EUR"}}"#

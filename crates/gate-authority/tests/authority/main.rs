@@ -25,6 +25,7 @@ mod random_worlds;
 mod rates;
 mod records;
 mod till;
+mod tools;
 mod votes;
 mod world;
 
