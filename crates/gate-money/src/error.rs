@@ -49,7 +49,7 @@ pub enum MoneyError {
         /// The currency it was for.
         currency: Currency,
     },
-    /// A text that is not an amount as [`Amount`](crate::Amount) prints it.
+    /// A text that is not an amount as [`Amount`] prints it.
     InvalidText,
     /// The result is larger than fits.
     Overflow,
