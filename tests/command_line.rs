@@ -50,6 +50,8 @@ async fn agents_and_their_keys() {
 
     let made = home.done(&["agent", "create", "other-bot", "--json"]);
     assert_eq!(members(&made.json()), ["id", "name", "key"]);
+    assert!(made.err.contains("claude mcp add --transport http"), "{}", made.err);
+    assert!(!made.err.contains(made.json()["key"].as_str().unwrap()), "a key is a result alone");
     assert!(made.json()["id"].as_str().unwrap().starts_with("agt_"));
     assert_eq!(budget(made.json()["key"].as_str().unwrap()).await, 200);
     assert_eq!(home.run(&["agent", "create", "other-bot"]).code, 1, "it is there already");

@@ -21,12 +21,13 @@ use gate_money::parse_pins;
 use gate_sandbox::Received;
 use gate_server::embedded::{Embedded, EmbeddedParts};
 use gate_server::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
-use gate_server::http::{Hosts, Limits, Service};
+use gate_server::http::{Hosts, Limits, Patient, Service};
 use gate_server::listen;
 use gate_server::stripe_sandbox::SharedSandbox;
 use gate_server::system::{SystemClock, SystemIds};
 use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
 use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
+use gate_tools::{LocalTools, McpDoor, Ports};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -384,10 +385,21 @@ impl Setup {
             stripe_timeout: self.stripe_timeout,
             reconcile_interval: Duration::from_millis(200),
         }));
+        let actions = self.actions(&gateway, &time, &ids);
+        let records = Arc::new(Patient::new(Arc::clone(&gateway.records), stop.clone()));
+        let ports = Ports {
+            actions: Arc::clone(&actions),
+            records: records.clone(),
+            connector: Arc::clone(&gateway.connector),
+            clock: Arc::clone(&time),
+        };
+        let tools = Arc::new(LocalTools::new(ports, gateway.decider.grants(), Arc::clone(&ids)));
         let service = Arc::new(Service {
-            actions: self.actions(&gateway, &time, &ids),
+            actions,
             authority: Arc::clone(&gateway.authority),
-            records: Arc::clone(&gateway.records),
+            records,
+            mcp: McpDoor::new(tools.clone(), "0"),
+            tools,
             readiness: Arc::clone(&gateway.readiness),
             webhooks: Arc::clone(&gateway.webhooks),
             hosts: Hosts::new(Vec::new()),

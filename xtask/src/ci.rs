@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::fault::{Fault, Outcome};
 use crate::workspace::{self, Workspace};
-use crate::{contract, generate, imports, sim, tidy, tools, torture};
+use crate::{clients, contract, generate, imports, sim, tidy, tools, torture};
 
 /// The simulation turns on the seeded bugs of the product's crates. Cargo unifies features over
 /// what it builds together, so it is always built by itself.
@@ -22,7 +22,7 @@ struct Step {
 }
 
 /// The cheap ones first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "tools", run: tools::run, remedy: None },
     Step {
         name: "fmt",
@@ -64,6 +64,7 @@ const STEPS: [Step; 13] = [
     },
     Step { name: "generated", run: generate::check, remedy: None },
     Step { name: "contract", run: contract::run, remedy: None },
+    Step { name: "clients", run: clients::run, remedy: None },
     Step {
         name: "demo",
         run: demo,

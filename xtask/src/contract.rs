@@ -1,18 +1,15 @@
 //! `cargo xtask contract`: Stripe's own Python library works against the sandbox, so that what
 //! the sandbox teaches our client is what Stripe would.
 
-use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::fault::{Fault, Outcome};
+use crate::foreign;
 use crate::workspace::{self, Workspace};
 
 const REQUIREMENTS: &str = "tests/contract/requirements.txt";
@@ -25,45 +22,10 @@ const LISTENING: &str = "listening on ";
 const START_SECS_MAX: u64 = 30;
 
 pub(crate) fn run(workspace: &Workspace) -> Outcome {
-    let python = environment(workspace)?;
-    let sandbox = Sandbox::start(workspace, &product(workspace)?)?;
+    let python = foreign::python(workspace, REQUIREMENTS)?;
+    let sandbox = Sandbox::start(workspace, &foreign::product(workspace)?)?;
     workspace::run(workspace.command(python).arg(SCRIPT).arg(&sandbox.url))
         .map_err(|fault| fault.or("repair what the script says of the sandbox, in gate-sandbox"))
-}
-
-/// The Python of a virtual environment with the required packages, made once for each list.
-fn environment(workspace: &Workspace) -> Outcome<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    workspace.read(REQUIREMENTS)?.hash(&mut hasher);
-    let folder = workspace.target()?.join(format!("contract-venv-{:016x}", hasher.finish()));
-    let python = folder.join("bin").join("python");
-    // Written last: a half-made environment is made again.
-    let complete = folder.join("complete");
-    if !complete.exists() {
-        let venv = ["-m", "venv", "--clear"];
-        workspace::run(workspace.command("python3").args(venv).arg(&folder))
-            .map_err(|fault| fault.or("run `cargo xtask install-tools` and try again"))?;
-        let install = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-r"];
-        workspace::run(workspace.command(&python).args(install).arg(REQUIREMENTS))
-            .map_err(|fault| fault.or("see that the package index can be reached, try again"))?;
-        fs::write(&complete, "").map_err(|error| Fault::io("cannot finish the venv", &error))?;
-    }
-    Ok(python)
-}
-
-/// Builds the product and says where its binary is.
-fn product(workspace: &Workspace) -> Outcome<PathBuf> {
-    let build = ["build", "--locked", "--package", "gate-server", "--bin", "action-gateway"];
-    let mut command = workspace.cargo(&build);
-    let messages = workspace::capture(command.arg("--message-format=json-render-diagnostics"))?;
-    let messages = String::from_utf8_lossy(&messages);
-    let mut binaries = messages.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
-    });
-    binaries.next_back().ok_or_else(|| {
-        Fault::new("cargo built no `action-gateway`", "give gate-server its binary back")
-    })
 }
 
 /// A running sandbox; it ends with this value, whatever happens in between.

@@ -5,8 +5,10 @@
 #![allow(clippy::print_stdout, reason = "a command line talks to whoever typed it")]
 
 mod ci;
+mod clients;
 mod contract;
 mod fault;
+mod foreign;
 mod generate;
 mod imports;
 mod sim;
@@ -25,6 +27,7 @@ const HELP: &str = "\
 cargo xtask <verb>
 
   ci [--from STEP | --only STEP]   every check that a change must pass, in order
+  clients                          other people's MCP clients and the conformance suite
   contract                         Stripe's own Python library against the sandbox
   gen [--check]                    write the generated files, or say which are out of date
   imports                          hold the crates' dependencies against the import table
@@ -57,6 +60,7 @@ fn run(words: &[&str]) -> Outcome {
             Ok(())
         }
         ["ci", selection @ ..] => ci::run(&workspace, selection),
+        ["clients"] => clients::run(&workspace),
         ["contract"] => contract::run(&workspace),
         ["gen"] => generate::write(&workspace),
         ["gen", "--check"] => generate::check(&workspace),

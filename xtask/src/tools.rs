@@ -25,7 +25,7 @@ const POSTGRESQL: &str = "postgresql";
 const NO_SERVER: &str = "mkdir -p /etc/postgresql-common/createcluster.d && echo \"create_main_cluster = \
                          false\" > /etc/postgresql-common/createcluster.d/no-main.conf";
 
-const TOOLS: [Tool; 5] = [
+const TOOLS: [Tool; 6] = [
     Tool {
         name: "rustfmt",
         probe: &["cargo", "fmt", "--version"],
@@ -48,7 +48,12 @@ const TOOLS: [Tool; 5] = [
         from: From::Packages(&[POSTGRESQL]),
     },
     Tool {
-        name: "Python 3 with venv (for the contract test)",
+        name: "npm (for other people's MCP clients; Node itself comes as a package)",
+        probe: &["npm", "--version"],
+        from: From::Packages(&["npm"]),
+    },
+    Tool {
+        name: "Python 3 with venv (for other people's clients)",
         // Debian ships `venv` without the part that makes it work.
         probe: &["python3", "-c", "import venv, ensurepip"],
         from: From::Packages(&["python3", "python3-venv"]),

@@ -1,6 +1,10 @@
 //! From the bytes of a request to what the core is asked. Everything is checked here, whatever a
 //! schema promised before; a doubt is refused by name.
 
+mod major;
+
+pub use major::{FinanceRefundRequest, parse_finance_refund};
+
 use gate_core::{Ask, Justification, RefundReason, Target, Tool, Wanted};
 use gate_money::{Amount, Currency};
 use schemars::JsonSchema;

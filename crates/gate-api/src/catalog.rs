@@ -38,8 +38,9 @@ answer to a request for a refund; reads are answered with 200.
 const PROBLEMS: &str = "
 ## Problems
 
-Nothing was refunded by a request that gets a problem. `detail` says what happened and what to do;
-`requestId` finds the request in the gateway's log.
+Nothing was refunded by a request that gets a problem, with one exception that says so itself:
+`gateway_answer_lost`. `detail` says what happened and what to do; `requestId` finds the request in
+the gateway's log.
 
 | HTTP | `code` | `retry` | Meaning |
 | --- | --- | --- | --- |

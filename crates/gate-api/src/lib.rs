@@ -14,6 +14,7 @@
 )]
 
 mod approval;
+mod arguments;
 mod ask;
 mod budget;
 mod catalog;
@@ -37,16 +38,20 @@ mod webhook;
 mod samples;
 
 pub use approval::{ApprovalRow, ApprovalView};
-pub use ask::{RefundRequest, parse_ask};
+pub use arguments::{
+    ApprovalArguments, CancelArguments, IntentArguments, IntentChoice, ListArguments, NoArguments,
+    parse_approval, parse_cancel, parse_intent_choice, parse_list, parse_nothing,
+};
+pub use ask::{FinanceRefundRequest, RefundRequest, parse_ask, parse_finance_refund};
 pub use budget::{BudgetView, WindowView};
 pub use catalog::errors_markdown;
 pub use intent::{
     AnswerView, DryRunView, IntentView, ReasonView, RefundView, Standing, Status, standing,
 };
 pub use money::{AmountView, dollars};
-pub use openapi::openapi;
+pub use openapi::{ToolOperation, openapi};
 pub use page::{PageView, cursor_of, parse_cursor};
-pub use problem::{Concern, Problem};
+pub use problem::{Concern, Problem, request_id};
 pub use problem_code::ProblemCode;
 pub use query::{parse_intent_filter, parse_wait};
 pub use ready::{Check, CheckStatus, CheckView, HealthView, ReadyView};

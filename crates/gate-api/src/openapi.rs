@@ -9,16 +9,33 @@ use crate::ask::RefundRequest;
 use crate::budget::BudgetView;
 use crate::intent::{AnswerView, IntentView};
 use crate::page::PageView;
-use crate::problem::Problem;
+use crate::problem::{Concern, Problem};
 use crate::ready::{HealthView, ReadyView};
 use crate::webhook::ReceivedView;
 
 const JSON: &str = "application/json";
 
+/// A tool, as it is described at its own address.
+#[derive(Clone, Debug)]
+pub struct ToolOperation {
+    /// Its name, the last part of the address.
+    pub name: &'static str,
+    /// Its dotted name.
+    pub title: &'static str,
+    /// What it does.
+    pub description: &'static str,
+    /// What a problem with it tells of.
+    pub concern: Concern,
+    /// The schema of its arguments.
+    pub input: Value,
+    /// The schema of its answer.
+    pub output: Value,
+}
+
 /// One operation.
 struct Operation {
     method: &'static str,
-    path: &'static str,
+    path: String,
     id: &'static str,
     summary: &'static str,
     description: &'static str,
@@ -32,17 +49,17 @@ struct Operation {
     keyed: bool,
 }
 
-/// The document for the gateway of this `version`. The same bytes each time.
+/// The document for the gateway of this `version`, with these tools. The same bytes each time.
 #[must_use]
-pub fn openapi(version: &str) -> Value {
+pub fn openapi(version: &str, tools: Vec<ToolOperation>) -> Value {
     let mut generator = SchemaSettings::draft2020_12()
         .for_serialize()
         .with(|settings| settings.definitions_path = "/components/schemas".into())
         .into_generator();
     let problem = schema::<Problem>(&mut generator);
     let mut paths = Map::new();
-    for operation in operations(&mut generator) {
-        let (path, method) = (operation.path.to_owned(), operation.method.to_owned());
+    for operation in operations(&mut generator, tools) {
+        let (path, method) = (operation.path.clone(), operation.method.to_owned());
         let item = paths.entry(path).or_insert_with(|| json!({}));
         if let Value::Object(item) = item {
             item.insert(method, operation.document(&problem));
@@ -72,9 +89,10 @@ pub fn openapi(version: &str) -> Value {
     })
 }
 
-fn operations(generator: &mut SchemaGenerator) -> Vec<Operation> {
+fn operations(generator: &mut SchemaGenerator, tools: Vec<ToolOperation>) -> Vec<Operation> {
     let mut operations = refunds(generator);
     operations.extend(records(generator));
+    operations.extend(toolbox(tools));
     operations.extend(service(generator));
     operations
 }
@@ -85,7 +103,7 @@ fn refunds(generator: &mut SchemaGenerator) -> Vec<Operation> {
     vec![
         Operation {
             method: "post",
-            path: "/v1/actions/stripe.refund",
+            path: "/v1/actions/stripe.refund".to_owned(),
             id: "refund",
             summary: "Ask for a refund",
             description: "Makes the refund if the policy allows it, asks a person if the policy \
@@ -106,7 +124,7 @@ fn refunds(generator: &mut SchemaGenerator) -> Vec<Operation> {
         },
         Operation {
             method: "post",
-            path: "/v1/intents/{id}/cancel",
+            path: "/v1/intents/{id}/cancel".to_owned(),
             id: "cancelIntent",
             summary: "Withdraw what is pending or approved",
             description: "After this nothing is refunded under the intent's key.",
@@ -128,7 +146,7 @@ fn records(generator: &mut SchemaGenerator) -> Vec<Operation> {
     );
     let read = |path: &'static str, id, summary, parameters, means, body| Operation {
         method: "get",
-        path,
+        path: path.to_owned(),
         id,
         summary,
         description: "Only this agent's own; another agent's is not found.",
@@ -188,10 +206,76 @@ fn records(generator: &mut SchemaGenerator) -> Vec<Operation> {
     ]
 }
 
-fn service(generator: &mut SchemaGenerator) -> Vec<Operation> {
-    let open = |path, id, summary, description, answers| Operation {
+/// The tools over plain HTTP, and the same over MCP.
+fn toolbox(tools: Vec<ToolOperation>) -> Vec<Operation> {
+    let list = Operation {
         method: "get",
-        path,
+        path: "/v1/tools".to_owned(),
+        id: "listTools",
+        summary: "List this agent's tools",
+        description: "Each as MCP's tools/list has it: name, description, schemas and hints.",
+        parameters: Vec::new(),
+        body: None,
+        answers: vec![(
+            200,
+            "The tools.",
+            json!({
+                "type": "object",
+                "properties": { "tools": { "type": "array", "items": { "type": "object" } } },
+                "required": ["tools"],
+            }),
+        )],
+        problems: &[401, 403, 405, 429, 502, 503],
+        keyed: true,
+    };
+    let tools = tools.into_iter().map(|tool| {
+        let refunds = tool.concern == Concern::Refund;
+        let mut answers = vec![(200, "The tool's answer.", tool.output.clone())];
+        if refunds {
+            answers.push((202, "A person has to decide, or the refund may exist.", tool.output));
+        }
+        Operation {
+            method: "post",
+            path: format!("/v1/tools/{}", tool.name),
+            id: tool.name,
+            summary: tool.title,
+            description: tool.description,
+            parameters: Vec::new(),
+            body: Some(tool.input),
+            answers,
+            problems: if refunds {
+                &[400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 502, 503]
+            } else {
+                &[400, 401, 403, 404, 405, 409, 413, 415, 429, 502, 503]
+            },
+            keyed: true,
+        }
+    });
+    let message = json!({ "type": "object", "description": "A message of JSON-RPC 2.0." });
+    let mcp = Operation {
+        method: "post",
+        path: "/mcp".to_owned(),
+        id: "mcp",
+        summary: "The tools over MCP",
+        description: "The Model Context Protocol's streamable HTTP, without sessions, in its \
+            revisions 2026-07-28, 2025-11-25 and 2025-06-18. Accept must list application/json \
+            and text/event-stream.",
+        parameters: Vec::new(),
+        body: Some(message.clone()),
+        answers: vec![
+            (200, "The answer to a request.", message),
+            (202, "A notification was taken.", json!({})),
+        ],
+        problems: &[400, 401, 403, 405, 413, 429, 502, 503],
+        keyed: true,
+    };
+    std::iter::once(list).chain(tools).chain(std::iter::once(mcp)).collect()
+}
+
+fn service(generator: &mut SchemaGenerator) -> Vec<Operation> {
+    let open = |path: &str, id, summary, description, answers| Operation {
+        method: "get",
+        path: path.to_owned(),
         id,
         summary,
         description,
@@ -235,7 +319,7 @@ fn service(generator: &mut SchemaGenerator) -> Vec<Operation> {
 fn webhook(generator: &mut SchemaGenerator) -> Operation {
     Operation {
         method: "post",
-        path: "/webhooks/stripe",
+        path: "/webhooks/stripe".to_owned(),
         id: "stripeWebhook",
         summary: "Hear of an event from Stripe",
         description: "For Stripe, which signs what it sends with the endpoint's secret. An event \
@@ -340,6 +424,19 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 mod tests {
     use super::*;
 
+    /// One that asks for refunds, and one that does not.
+    fn tools() -> Vec<ToolOperation> {
+        let tool = |name, concern| ToolOperation {
+            name,
+            title: "a.tool",
+            description: "Does something.",
+            concern,
+            input: json!({ "type": "object" }),
+            output: json!({ "type": "object" }),
+        };
+        vec![tool("stripe_refund", Concern::Refund), tool("get_budget", Concern::Records)]
+    }
+
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(map) => {
@@ -357,7 +454,7 @@ mod tests {
 
     #[test]
     fn the_routes() {
-        let document = openapi("1.2.3");
+        let document = openapi("1.2.3", tools());
         let mut found = Vec::new();
         for (path, item) in document["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
@@ -380,6 +477,10 @@ mod tests {
             "get /v1/intents/{id} true 200 400 401 403 404 405 429 502 503",
             "get /v1/approvals/{id} true 200 400 401 403 404 405 429 502 503",
             "get /v1/budget true 200 400 401 403 405 429 502 503",
+            "get /v1/tools true 200 401 403 405 429 502 503",
+            "post /v1/tools/stripe_refund true 200 202 400 401 403 404 405 409 413 415 422 429 502 503",
+            "post /v1/tools/get_budget true 200 400 401 403 404 405 409 413 415 429 502 503",
+            "post /mcp true 200 202 400 401 403 405 413 429 502 503",
             "post /webhooks/stripe false 200 400 403 404 405 413 429 503",
             "get /healthz false 200",
             "get /readyz false 200 503",
@@ -392,7 +493,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        let document = openapi("1");
+        let document = openapi("1", tools());
         let mut found = Vec::new();
         references(&document, &mut found);
         assert!(found.len() > 20, "{found:?}");
@@ -404,13 +505,13 @@ mod tests {
 
     #[test]
     fn the_document_is_the_same_each_time() {
-        assert_eq!(openapi("1").to_string(), openapi("1").to_string());
+        assert_eq!(openapi("1", tools()).to_string(), openapi("1", tools()).to_string());
     }
 
     /// What some readers of schemas refuse: `["integer", "null"]` and numbers that are floats.
     #[test]
     fn schemas_are_plain() {
-        let text = openapi("1").to_string();
+        let text = openapi("1", tools()).to_string();
         for word in ["\"null\"]", "\"number\"", "float", "double"] {
             assert!(!text.contains(word), "{word}");
         }
@@ -418,7 +519,7 @@ mod tests {
 
     #[test]
     fn the_schemas_are_those_of_the_wire() {
-        let document = openapi("1");
+        let document = openapi("1", tools());
         let schemas = &document["components"]["schemas"];
         let mut names: Vec<&String> = schemas.as_object().unwrap().keys().collect();
         names.sort();

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use gate_core::{ActionError, Retry};
+use gate_core::{ActionError, Ids, Retry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -87,6 +87,15 @@ impl Problem {
     }
 }
 
+/// A new id for a request: what a problem and the log call it.
+#[must_use]
+pub fn request_id(ids: &dyn Ids) -> String {
+    let mut random = [0_u8; 12];
+    ids.fill(&mut random);
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("req_{hex}")
+}
+
 /// What a program wants to know beyond the code.
 #[derive(Default)]
 struct Facts {
@@ -108,6 +117,9 @@ impl Facts {
             SurfaceError::Connector(ConnectorError::CursorRefused) => field("cursor"),
             SurfaceError::BodyTooLarge { .. }
             | SurfaceError::Connector(_)
+            | SurfaceError::GatewayAnswerLost
+            | SurfaceError::GatewayNotConfigured { .. }
+            | SurfaceError::GatewayUnavailable
             | SurfaceError::HostRefused { .. }
             | SurfaceError::HttpMethodNotAllowed { .. }
             | SurfaceError::NotFound
@@ -165,6 +177,11 @@ fn detail(error: &SurfaceError, concern: Concern) -> String {
         (Concern::Refund, SurfaceError::Action(ActionError::AuthorityUnavailable)) => {
             " Nothing has been sent to Stripe."
         }
+        // The one problem that does not know.
+        (Concern::Refund, SurfaceError::GatewayAnswerLost) => {
+            " The refund may have been made; get_intent with its idempotencyKey says so. Never use \
+             a new key to ask again."
+        }
         (Concern::Refund, _) => " Nothing was refunded.",
     };
     let advice = match error.retry() {
@@ -186,10 +203,10 @@ fn detail(error: &SurfaceError, concern: Concern) -> String {
 const fn advice(error: &ActionError) -> &'static str {
     match error {
         ActionError::AmountOverRefundable { .. } => {
-            " Ask for no more than what is left, or leave amountMinor out to refund all of it."
+            " Ask for no more than what is left, or leave the amount out to refund all of it."
         }
         ActionError::ApprovalNotFound | ActionError::IntentNotFound => {
-            " Check the id; GET /v1/intents lists this agent's intents."
+            " Check the id; the tool list_refunds, or GET /v1/intents, lists this agent's own."
         }
         ActionError::ChargeNotFound { .. } => {
             " Check the id, and that it is of this mode and account."

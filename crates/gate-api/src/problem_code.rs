@@ -81,6 +81,9 @@ problem_codes! {
     503 SameKey AuthorityUnavailable = "authority_unavailable", "The policy authority could not be asked", "The authority could not be asked, or its answer was lost. Nothing has been sent to Stripe; ask again with the same key before refunding in another way.";
     503 SameKey StoreUnavailable = "store_unavailable", "The store could not be used", "The gateway's records could not be read or written, so nothing is decided. Ask again with the same key.";
     503 Later Recovering = "recovering", "The records are being recovered", "The records were restored from a backup and are being completed from Stripe; nothing is decided before that.";
+    503 Never GatewayNotConfigured = "gateway_not_configured", "No gateway is set up", "Of `action-gateway mcp`: it was started without a gateway's address or without a key, which the problem names.";
+    503 SameKey GatewayUnavailable = "gateway_unavailable", "The gateway could not be reached", "Of `action-gateway mcp`: nothing reached the gateway. Ask again with the same key.";
+    504 SameKey GatewayAnswerLost = "gateway_answer_lost", "The gateway's answer was lost", "Of `action-gateway mcp`: the gateway was asked, and its answer did not come. The refund may have been made; ask again with the same key, or read it with get_intent.";
     503 SameKey ShuttingDown = "shutting_down", "The gateway is stopping", "The gateway takes no new work while it stops. Ask again with the same key.";
 }
 

@@ -9,9 +9,9 @@ use crate::page::parse_cursor;
 use crate::surface::{SurfaceError, shown};
 
 /// Most intents of one page.
-const LIMIT_MAX: u16 = 100;
+pub(crate) const LIMIT_MAX: u16 = 100;
 /// Intents of a page when nothing is said.
-const LIMIT_DEFAULT: u16 = 20;
+pub(crate) const LIMIT_DEFAULT: u16 = 20;
 /// Longest wait for a change, in seconds.
 const WAIT_SECS_MAX: u64 = 60;
 
@@ -43,19 +43,22 @@ pub fn parse_wait<'a>(
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<Duration, SurfaceError> {
     let [wait] = parameters(["wait"], pairs)?;
-    let Some(text) = wait else {
-        return Ok(Duration::ZERO);
-    };
-    match digits(text) {
-        Some(secs @ 0..=WAIT_SECS_MAX) => Ok(Duration::from_secs(secs)),
-        Some(_) | None => Err(SurfaceError::invalid(
-            "wait",
-            &format!(
-                "must be a whole number of seconds from 0 to {WAIT_SECS_MAX}, and is {}",
-                shown(text)
-            ),
-        )),
-    }
+    wait.map_or(Ok(Duration::ZERO), |text| parse_secs("wait", text, WAIT_SECS_MAX))
+}
+
+/// Whole seconds from 0 to `secs_max`, in digits.
+pub(crate) fn parse_secs(
+    field: &'static str,
+    text: &str,
+    secs_max: u64,
+) -> Result<Duration, SurfaceError> {
+    digits(text).filter(|secs| *secs <= secs_max).map(Duration::from_secs).ok_or_else(|| {
+        let detail = format!(
+            "must be a whole number of seconds from 0 to {secs_max}, and is {}",
+            shown(text)
+        );
+        SurfaceError::invalid(field, &detail)
+    })
 }
 
 pub(crate) fn parse_key(text: &str) -> Result<IdempotencyKey, SurfaceError> {
@@ -64,14 +67,14 @@ pub(crate) fn parse_key(text: &str) -> Result<IdempotencyKey, SurfaceError> {
     })
 }
 
-fn parse_state(text: &str) -> Result<State, SurfaceError> {
+pub(crate) fn parse_state(text: &str) -> Result<State, SurfaceError> {
     State::parse(text).ok_or_else(|| {
         let names = State::STORED.map(State::as_str).join(", ");
         SurfaceError::invalid("state", &format!("must be one of {names}, and is {}", shown(text)))
     })
 }
 
-fn parse_limit(text: &str) -> Result<u16, SurfaceError> {
+pub(crate) fn parse_limit(text: &str) -> Result<u16, SurfaceError> {
     digits(text)
         .and_then(|limit| u16::try_from(limit).ok())
         .filter(|limit| (1..=LIMIT_MAX).contains(limit))

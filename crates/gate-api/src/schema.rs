@@ -7,6 +7,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::intent::Status;
 use crate::problem_code::ProblemCode;
+use crate::query::LIMIT_MAX;
 
 fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Schema {
     let names: Vec<&str> = names.into_iter().collect();
@@ -63,6 +64,10 @@ pub(crate) fn refund_reason(_: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn amount_minor(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "minimum": 1, "maximum": Amount::MINOR_MAX })
+}
+
+pub(crate) fn limit(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 1, "maximum": LIMIT_MAX })
 }
 
 pub(crate) fn nullable_string(_: &mut SchemaGenerator) -> Schema {

@@ -28,6 +28,15 @@ pub enum SurfaceError {
     },
     /// Stripe was to be read for staff, and was not.
     Connector(ConnectorError),
+    /// The gateway was asked, from another process, and its answer did not come.
+    GatewayAnswerLost,
+    /// A process that asks a gateway was not told which one, or with which key.
+    GatewayNotConfigured {
+        /// The variable that says it.
+        variable: &'static str,
+    },
+    /// The gateway could not be reached from another process; it heard of nothing.
+    GatewayUnavailable,
     /// The `Host` is none of ours.
     HostRefused {
         /// The host that came, as it came.
@@ -100,6 +109,9 @@ impl SurfaceError {
             Self::Action(error) => ProblemCode::of(error),
             Self::BodyTooLarge { .. } => ProblemCode::BodyTooLarge,
             Self::Connector(error) => error.code(),
+            Self::GatewayAnswerLost => ProblemCode::GatewayAnswerLost,
+            Self::GatewayNotConfigured { .. } => ProblemCode::GatewayNotConfigured,
+            Self::GatewayUnavailable => ProblemCode::GatewayUnavailable,
             Self::HostRefused { .. } => ProblemCode::HostRefused,
             Self::HttpMethodNotAllowed { .. } => ProblemCode::HttpMethodNotAllowed,
             Self::InvalidAmount { .. } => ProblemCode::InvalidAmount,
@@ -121,7 +133,9 @@ impl SurfaceError {
             Self::Action(error) => error.retry(),
             Self::Connector(error) => error.retry(),
             Self::RateLimited { .. } | Self::Recovering => Retry::Later,
+            Self::GatewayAnswerLost | Self::GatewayUnavailable => Retry::SameKey,
             Self::BodyTooLarge { .. }
+            | Self::GatewayNotConfigured { .. }
             | Self::HostRefused { .. }
             | Self::HttpMethodNotAllowed { .. }
             | Self::InvalidAmount { .. }
@@ -146,6 +160,9 @@ impl SurfaceError {
             Self::RateLimited { after } => Some(*after),
             Self::Action(_)
             | Self::BodyTooLarge { .. }
+            | Self::GatewayAnswerLost
+            | Self::GatewayNotConfigured { .. }
+            | Self::GatewayUnavailable
             | Self::HostRefused { .. }
             | Self::HttpMethodNotAllowed { .. }
             | Self::InvalidAmount { .. }
@@ -194,6 +211,13 @@ impl fmt::Display for SurfaceError {
             Self::BodyTooLarge { bytes_max } => {
                 write!(f, "the body is longer than {bytes_max} bytes; send a shorter one")
             }
+            Self::GatewayAnswerLost => f.write_str("the gateway was asked and its answer was lost"),
+            Self::GatewayNotConfigured { variable } => write!(
+                f,
+                "these tools are not connected to a gateway, because {variable} is not set; tell \
+                 the person who set them up, and do not refund in another way"
+            ),
+            Self::GatewayUnavailable => f.write_str("the gateway could not be reached"),
             Self::HostRefused { host } => write!(
                 f,
                 "the gateway does not answer for the host {}; use its own name, or have the \
@@ -227,7 +251,8 @@ impl fmt::Display for SurfaceError {
             ),
             Self::ToolNotGranted { tool } => write!(
                 f,
-                "this agent was not granted the tool {}; the policy's owner can grant it",
+                "this agent was not granted the tool {}; a policy owner can add it to the agent's \
+                 or its team's `tools`, so tell the person you work for",
                 shown(tool)
             ),
             Self::UnsupportedMediaType => {

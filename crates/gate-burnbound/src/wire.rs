@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use ask::AskBody;
 pub use bodies::{
     AgentBody, BudgetBody, ClaimAsk, ClaimBody, ClaimsBody, DecideAsk, DecidedBody, ExecuteAsk,
-    JustifyAsk, NotedBody, ObservationsAsk, OutcomeAsk, PageBody, PreviewBody, StatusBody,
+    JustifyAsk, NotedBody, ObservationsAsk, OutcomeAsk, PageBody, PreviewBody, StatusBody, ToolAsk,
     ToolBody, WorkBody, filter_from, filter_query, wait_from,
 };
 pub use charge::{ChannelBody, ChargeBody};

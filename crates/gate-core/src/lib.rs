@@ -30,8 +30,10 @@ mod charge;
 mod codes;
 mod drive;
 mod error;
+mod grants;
 mod ids;
 mod intent;
+mod major;
 mod permit;
 mod ports;
 mod reconcile;
@@ -48,6 +50,7 @@ pub use ask::{Ask, Justification, RefundReason, Target, Tool, Wanted};
 pub use charge::{Channel, Charge, ChargeFacts, ChargeStatus, CustomerFact, Dispute, resolve};
 pub use codes::{FailureCode, GatewayFault, ReasonCode};
 pub use error::{ActionError, Retry};
+pub use grants::{Grants, ToolUse};
 pub use ids::{
     AccountId, AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, CustomerId,
     GatewayId, IdempotencyKey, IntentId, InvalidId, PaymentIntentId, RefundId, TeamName, UserName,

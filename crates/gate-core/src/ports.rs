@@ -30,6 +30,21 @@ pub trait Actions: Send + Sync {
     ///
     /// [`ActionError`] when the request did not come to an answer; nothing was refunded by it.
     async fn refund(&self, key: &AgentKey, ask: Ask) -> Result<Answer, ActionError>;
+
+    /// `ask` with the amount that `major` whole units of the payment's currency are, such as `20.5`
+    /// of a payment in EUR; its `wanted` does not count. Asks for nothing yet. What was asked before
+    /// is recognised without the processor.
+    ///
+    /// # Errors
+    ///
+    /// [`ActionError`]: [`InvalidAmount`](ActionError::InvalidAmount) with the nearest amounts when
+    /// the currency has no such amount, or what [`refund`](Self::refund) would answer.
+    async fn in_minor_units(
+        &self,
+        key: &AgentKey,
+        ask: Ask,
+        major: &str,
+    ) -> Result<Ask, ActionError>;
 }
 
 /// How a request for a refund was answered.

@@ -135,7 +135,7 @@ impl Refunds {
 
     /// Reads the charge, again after a short pause when Stripe was not to be reached; all within
     /// one call's deadline.
-    async fn charge(&self, target: &Target) -> Result<Charge, ActionError> {
+    pub(crate) async fn charge(&self, target: &Target) -> Result<Charge, ActionError> {
         let by = self.clock.deadline(self.settings.call_timeout);
         let mut pause = READ_PAUSE;
         for _ in 1..READ_ATTEMPTS_MAX {
@@ -232,6 +232,15 @@ fn replayed(intent: Intent) -> Answer {
 
 #[async_trait]
 impl Actions for Refunds {
+    async fn in_minor_units(
+        &self,
+        key: &AgentKey,
+        ask: Ask,
+        major: &str,
+    ) -> Result<Ask, ActionError> {
+        self.counted(key, ask, major).await
+    }
+
     async fn refund(&self, key: &AgentKey, ask: Ask) -> Result<Answer, ActionError> {
         // 1. What was asked before is answered, although Stripe be down or nothing be left.
         if !ask.dry_run

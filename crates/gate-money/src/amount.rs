@@ -7,7 +7,7 @@ use std::{cmp::Ordering, fmt};
 
 use crate::{
     Currency, MoneyError,
-    number::{Number, with_point},
+    number::{Number, NumberFault, with_point},
 };
 
 /// A number of minor units, zero or more, of one currency.
@@ -143,6 +143,36 @@ impl Amount {
     /// `invalid_amount`.
     pub fn parse_major(number: &str, currency: Currency) -> Result<Self, MoneyError> {
         Self::new(Number::parse(number)?.in_units(currency.decimals())?, currency)
+    }
+
+    /// [`Amount::parse_major`] for whoever asked in whole units: what will not do is refused with
+    /// the nearest amounts in whole units too, so that nobody takes a count of minor units for one
+    /// of major units.
+    ///
+    /// # Errors
+    ///
+    /// [`MoneyError::InvalidMajor`], where [`Amount::parse_major`] finds too many decimals or an
+    /// amount that may not be refunded; else its errors.
+    pub fn parse_asked(number: &str, currency: Currency) -> Result<Self, MoneyError> {
+        Self::parse_major(number, currency).map_err(|error| {
+            let at_most = if let MoneyError::InvalidAmount { minor, .. } = error {
+                minor
+            } else if let MoneyError::InvalidNumber(NumberFault::TooManyDecimals { .. }) = error
+                && let Some(cut) =
+                    Number::parse(number).ok().and_then(|it| it.in_units_cut(currency.decimals()))
+            {
+                cut
+            } else {
+                return error;
+            };
+            let step = currency.granularity();
+            let amount = |minor| Self { minor, currency };
+            MoneyError::InvalidMajor {
+                above: multiple_at_least(at_most.saturating_add(1), step).map(amount),
+                below: multiple_at_most(at_most, step).map(amount),
+                currency,
+            }
+        })
     }
 
     /// The number in whole units, with the decimals that the currency shows: `12.50`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Currency, NumberFault};
+use crate::{Amount, Currency, NumberFault};
 
 /// Why an amount, a sum of dollars or a rate was refused.
 ///
@@ -32,6 +32,16 @@ pub enum MoneyError {
         /// The number, in minor units.
         minor: i64,
     },
+    /// An amount in whole units that will not do: it has more decimals than its currency, or Stripe
+    /// would not refund it.
+    InvalidMajor {
+        /// The nearest larger amount that would do, if there is one.
+        above: Option<Amount>,
+        /// The nearest smaller amount that would do, if there is one.
+        below: Option<Amount>,
+        /// The currency it was meant in.
+        currency: Currency,
+    },
     /// A text that is not the number it should be.
     InvalidNumber(NumberFault),
     /// A rate that is not above zero, a euro that is not one euro, or a rate for the dollar.
@@ -39,7 +49,7 @@ pub enum MoneyError {
         /// The currency it was for.
         currency: Currency,
     },
-    /// A text that is not an amount as [`Amount`](crate::Amount) prints it.
+    /// A text that is not an amount as [`Amount`] prints it.
     InvalidText,
     /// The result is larger than fits.
     Overflow,
@@ -69,6 +79,7 @@ impl MoneyError {
                 "currency_not_supported"
             }
             Self::InvalidAmount { .. }
+            | Self::InvalidMajor { .. }
             | Self::InvalidNumber(_)
             | Self::InvalidText
             | Self::Overflow
@@ -92,15 +103,11 @@ impl fmt::Display for MoneyError {
             ),
             Self::InvalidAmount { above, below, currency, minor } => {
                 write!(f, "{minor} minor units of {currency} will not do; ")?;
-                match (below, above) {
-                    (Some(below), Some(above)) => {
-                        write!(f, "the nearest amounts that would are {below} and {above}")
-                    }
-                    (Some(nearest), None) | (None, Some(nearest)) => {
-                        write!(f, "the nearest amount that would is {nearest}")
-                    }
-                    (None, None) => f.write_str("no amount near it would"),
-                }
+                nearest(f, below.as_ref(), above.as_ref())
+            }
+            Self::InvalidMajor { above, below, currency } => {
+                write!(f, "this amount will not do in {currency}; ")?;
+                nearest(f, below.as_ref(), above.as_ref())
             }
             Self::InvalidNumber(fault) => fault.fmt(f),
             Self::InvalidRate { currency } => write!(
@@ -126,6 +133,22 @@ impl fmt::Display for MoneyError {
                  eur"
             ),
         }
+    }
+}
+
+fn nearest<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    below: Option<&T>,
+    above: Option<&T>,
+) -> fmt::Result {
+    match (below, above) {
+        (Some(below), Some(above)) => {
+            write!(f, "the nearest amounts that would are {below} and {above}")
+        }
+        (Some(nearest), None) | (None, Some(nearest)) => {
+            write!(f, "the nearest amount that would is {nearest}")
+        }
+        (None, None) => f.write_str("no amount near it would"),
     }
 }
 

@@ -115,6 +115,16 @@ impl Number {
             .and_then(|units| i64::try_from(units).ok())
             .ok_or(NumberFault::TooLarge)
     }
+
+    /// A count of units for a number with more decimals than they have, the rest cut off.
+    pub(crate) fn in_units_cut(self, decimals: u8) -> Option<i64> {
+        let surplus = self.scale.checked_sub(i32::from(decimals))?;
+        let units = match 10_u128.checked_pow(u32::try_from(surplus).ok()?) {
+            Some(divisor) => self.digits.checked_div(divisor)?,
+            None => 0,
+        };
+        i64::try_from(units).ok()
+    }
 }
 
 fn is_digits(text: &str) -> bool {

@@ -291,6 +291,30 @@ fn major_units_are_read_digit_by_digit() {
     }
 }
 
+/// Whoever asks in whole units is told the nearest amounts in whole units.
+#[test]
+fn what_will_not_do_in_whole_units() {
+    let table = [
+        ("10.505", "eur", "the nearest amounts that would are 10.50 EUR and 10.51 EUR"),
+        ("10.500", "eur", "the nearest amounts that would are 10.50 EUR and 10.51 EUR"),
+        ("5.5", "jpy", "the nearest amounts that would are 5 JPY and 6 JPY"),
+        ("1.505", "kwd", "the nearest amounts that would are 1.500 KWD and 1.510 KWD"),
+        ("1.5059", "kwd", "the nearest amounts that would are 1.500 KWD and 1.510 KWD"),
+        ("5.5", "isk", "the nearest amounts that would are 5 ISK and 6 ISK"),
+        ("0", "eur", "the nearest amount that would is 0.01 EUR"),
+        ("0.001", "eur", "the nearest amount that would is 0.01 EUR"),
+        ("1e-60", "eur", "the nearest amount that would is 0.01 EUR"),
+        ("90071992547409.92", "eur", "the nearest amount that would is 90071992547409.91 EUR"),
+        ("1,5", "eur", "the number is not written plainly"),
+    ];
+    for (text, code, said) in table {
+        let error = Amount::parse_asked(text, Currency::parse(code).unwrap()).unwrap_err();
+        assert!(error.to_string().contains(said), "{text} {code}: {error}");
+        assert_eq!(error.code(), "invalid_amount", "{text} {code}");
+    }
+    assert_eq!(Amount::parse_asked("10.50", Currency::EUR).map(Amount::minor), Ok(1050));
+}
+
 #[test]
 fn amounts_add_and_compare_within_one_currency() {
     let eur = |minor| Amount::from_stripe(minor, Currency::EUR).unwrap();

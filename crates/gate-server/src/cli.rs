@@ -17,8 +17,9 @@ use clap::ArgMatches;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, ConfigFault, Flags, Lookup, Process};
-use crate::{demo, logging, serve, stripe_sandbox};
+use crate::{demo, forward, logging, serve, stripe_sandbox};
 
+pub(crate) use admin::mcp_set_up;
 pub(crate) use output::Output;
 
 /// Why a command did not do what it was asked.
@@ -86,6 +87,7 @@ async fn dispatch(matches: &ArgMatches) -> Result<(), Failed> {
         "serve" => serve_command(given, lookup, &out).await,
         "demo" => demo::run(given, &out).await,
         "stripe-sandbox" => sandbox_command(given, &out).await,
+        "mcp" => forward::run(lookup.as_ref()).await,
         "check" => check::run(given, lookup, &out).await,
         "reconcile" => reconcile(given, lookup, &out).await,
         "print" => print(given, &out),
@@ -214,7 +216,7 @@ fn print(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
     let text = match what {
         "config" => config::reference_markdown(),
         "errors" => gate_api::errors_markdown(),
-        "openapi" => json(&gate_api::openapi(env!("CARGO_PKG_VERSION")))?,
+        "openapi" => json(&crate::http::api_document())?,
         _ => json(&config::file_schema())?,
     };
     out.result(text.trim_end());

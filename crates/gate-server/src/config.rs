@@ -5,6 +5,7 @@
 //! it fail: a stop must work whatever is wrong with the rest. What they learn of their surroundings
 //! comes through a [`Lookup`]. No fault, warning or `Debug` shows a secret.
 
+mod client;
 mod fault;
 mod file;
 mod key;
@@ -30,6 +31,7 @@ use gate_core::AccountId;
 use gate_money::{Rate, parse_pins};
 use gate_store::PostgresAddress;
 
+pub use client::{ClientConfig, load_client};
 pub use fault::ConfigFault;
 pub use key::{GatewaySecretOrigin, KeyOrigin, WebhookOrigin};
 #[cfg(test)]

@@ -28,6 +28,16 @@ impl Detached {
 
 #[async_trait]
 impl Actions for Detached {
+    /// Moves no money, so it ends with its request.
+    async fn in_minor_units(
+        &self,
+        key: &AgentKey,
+        ask: Ask,
+        major: &str,
+    ) -> Result<Ask, ActionError> {
+        self.inner.in_minor_units(key, ask, major).await
+    }
+
     async fn refund(&self, key: &AgentKey, ask: Ask) -> Result<Answer, ActionError> {
         if self.tasks.is_closed() {
             return Err(ActionError::ShuttingDown);

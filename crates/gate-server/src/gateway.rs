@@ -8,7 +8,7 @@ use gate_api::connector::Connector;
 use gate_authority::{LocalAuthority, Swept};
 use gate_burnbound::RemoteAuthority;
 use gate_core::{
-    Actions, Authority, AuthorityError, Clock, Ids, IntentId, Notes, Processor, Reconciler,
+    Actions, Authority, AuthorityError, Clock, Grants, Ids, IntentId, Notes, Processor, Reconciler,
     Records, Refunds, Settings, State,
 };
 use gate_http::Transport;
@@ -50,6 +50,15 @@ impl Decider {
             Self::Remote(at) => {
                 (Arc::<RemoteAuthority>::clone(at), Arc::<RemoteAuthority>::clone(at), at.clone())
             }
+        }
+    }
+
+    /// Who says which tools an agent is granted.
+    #[must_use]
+    pub fn grants(&self) -> Arc<dyn Grants> {
+        match self {
+            Self::Embedded(embedded) => Arc::<LocalAuthority>::clone(&embedded.authority),
+            Self::Remote(at) => Arc::<RemoteAuthority>::clone(at),
         }
     }
 

@@ -2,19 +2,23 @@
 //! answer and every problem into a response.
 
 mod guard;
+mod patient;
 mod routes;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use gate_api::{Concern, Problem, SurfaceError};
+use gate_api::{Concern, Problem, SurfaceError, request_id};
 use gate_core::{Actions, Authority, Clock, Ids, Records};
+use gate_tools::{LocalTools, McpDoor};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use serde::Serialize;
 
 pub use guard::{Hosts, Limits};
+pub use patient::Patient;
+pub(crate) use routes::api_document;
 
 use crate::listen::{Body, Outgoing, whole};
 use crate::readiness::Readiness;
@@ -28,6 +32,10 @@ pub struct Service {
     pub authority: Arc<dyn Authority>,
     /// The agents' records.
     pub records: Arc<dyn Records>,
+    /// The same as tools.
+    pub tools: Arc<LocalTools>,
+    /// The tools over MCP.
+    pub mcp: McpDoor,
     /// Whether the gateway can work.
     pub readiness: Arc<Readiness>,
     /// Stripe's webhooks.
@@ -44,12 +52,9 @@ pub struct Service {
     pub stopping: tokio_util::sync::CancellationToken,
 }
 
-/// A response in the making: status, media type, body, more headers.
+/// A response in the making.
 struct Reply {
-    status: u16,
-    media_type: &'static str,
-    body: Vec<u8>,
-    headers: Vec<(&'static str, String)>,
+    response: Response<Body>,
     /// What the log calls it: a status or a code, and ids.
     outcome: String,
     intent: Option<String>,
@@ -61,7 +66,7 @@ impl Service {
         let started = self.clock.uptime();
         let request_id = request_id(self.ids.as_ref());
         let method = request.method().clone();
-        let concern = routes::concern(request.uri().path());
+        let concern = self.concern(request.uri().path());
         let quiet = routes::is_probe(request.uri().path());
         let route = routes::name(request.uri().path());
         let reply = match self.route(request, peer).await {
@@ -75,22 +80,15 @@ impl Service {
                 request.id = request_id,
                 http.method = %method,
                 http.route = route,
-                http.status = reply.status,
+                http.status = reply.response.status().as_u16(),
                 outcome = reply.outcome,
                 intent.id = reply.intent,
                 took_ms,
                 "answered"
             );
         }
-        Some(response(reply, &request_id))
+        Some(finished(reply, &request_id))
     }
-}
-
-fn request_id(ids: &dyn Ids) -> String {
-    let mut random = [0_u8; 12];
-    ids.fill(&mut random);
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("req_{hex}")
 }
 
 fn json(status: u16, body: &impl Serialize) -> Result<Reply, SurfaceError> {
@@ -99,14 +97,8 @@ fn json(status: u16, body: &impl Serialize) -> Result<Reply, SurfaceError> {
     })?;
     // So that an answer in a terminal ends its line.
     body.push(b'\n');
-    Ok(Reply {
-        status,
-        media_type: "application/json",
-        body,
-        headers: Vec::new(),
-        outcome: "ok".to_owned(),
-        intent: None,
-    })
+    let response = response(status, "application/json", body);
+    Ok(Reply { response, outcome: "ok".to_owned(), intent: None })
 }
 
 /// Every problem becomes a response here, and is logged with its inside here.
@@ -115,31 +107,32 @@ fn problem(error: SurfaceError, concern: Concern, request_id: &str) -> Reply {
         tracing::error!(request.id = request_id, error.detail = detail, "the authority failed");
     }
     let problem = Problem::new(error, concern, request_id);
-    Reply {
-        status: problem.status,
-        media_type: Problem::MEDIA_TYPE,
-        body: [serde_json::to_vec(&problem).unwrap_or_default(), vec![b'\n']].concat(),
-        headers: problem.headers.clone(),
-        outcome: problem.code.to_owned(),
-        intent: problem.intent_id,
+    let body = [serde_json::to_vec(&problem).unwrap_or_default(), vec![b'\n']].concat();
+    let mut response = response(problem.status, Problem::MEDIA_TYPE, body);
+    for (name, value) in &problem.headers {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(*name, value);
+        }
     }
+    Reply { response, outcome: problem.code.to_owned(), intent: problem.intent_id }
 }
 
-fn response(reply: Reply, request_id: &str) -> Response<Body> {
-    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = Response::new(whole(reply.body));
-    *response.status_mut() = status;
+fn response(status: u16, media_type: &'static str, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(whole(body));
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// What every answer carries.
+fn finished(reply: Reply, request_id: &str) -> Response<Body> {
+    let mut response = reply.response;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.media_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Ok(id) = HeaderValue::from_str(request_id) {
         headers.insert("request-id", id);
-    }
-    for (name, value) in reply.headers {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(name, value);
-        }
     }
     response
 }

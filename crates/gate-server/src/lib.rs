@@ -19,6 +19,7 @@ mod demo;
 mod detach;
 pub mod embedded;
 mod feed;
+mod forward;
 pub mod gateway;
 pub mod http;
 pub mod listen;

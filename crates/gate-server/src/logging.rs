@@ -18,6 +18,8 @@ use crate::config::{LogConfig, LogFormat};
 
 /// Crates whose traces show what goes over the wire.
 const WIRE: [&str; 6] = ["h2", "hyper", "hyper_rustls", "hyper_util", "rustls", "tokio_rustls"];
+/// A crate that tells of every request at `info`, which we do ourselves.
+const TALKATIVE: &str = "rmcp";
 
 /// Sends the events of the whole process to standard error from here on.
 ///
@@ -44,12 +46,13 @@ pub fn init(log: &LogConfig) -> Result<(), TryInitError> {
 ///
 /// [`ParseError`] when it is none.
 pub fn filter(text: &str) -> Result<EnvFilter, ParseError> {
-    let quiet: String = WIRE
-        .iter()
-        .filter(|name| !text.contains(&format!("{name}=")))
-        .map(|name| format!("{name}=info,"))
+    let wire = WIRE.iter().filter(|_| loud(text)).map(|name| (*name, "info"));
+    let talk = Some((TALKATIVE, "error")).filter(|_| !text.trim().eq_ignore_ascii_case("off"));
+    let quiet: String = wire
+        .chain(talk)
+        .filter(|(name, _)| !text.contains(&format!("{name}=")))
+        .map(|(name, level)| format!("{name}={level},"))
         .collect();
-    let quiet = if loud(text) { quiet } else { String::new() };
     EnvFilter::builder().parse(quiet + text)
 }
 
@@ -66,17 +69,18 @@ mod tests {
     #[test]
     fn the_wire_is_quiet_unless_it_is_named() {
         let table = [
-            // text              h2       what the filter says of it
-            ("info", None),
-            ("warn", None),
-            ("debug", Some("h2=info")),
-            ("info,gate_core=trace", Some("h2=info")),
-            ("debug,h2=trace", Some("h2=trace")),
+            // text, and what the filter says of h2 and of rmcp
+            ("info", None, Some("rmcp=error")),
+            ("warn", None, Some("rmcp=error")),
+            ("off", None, None),
+            ("debug", Some("h2=info"), Some("rmcp=error")),
+            ("info,gate_core=trace", Some("h2=info"), Some("rmcp=error")),
+            ("debug,h2=trace,rmcp=debug", Some("h2=trace"), Some("rmcp=debug")),
         ];
-        for (text, expected) in table {
+        for (text, h2, rmcp) in table {
             let filter = filter(text).unwrap().to_string();
-            let found = filter.split(',').find(|part| part.starts_with("h2="));
-            assert_eq!(found, expected, "{text}");
+            let of = |name| filter.split(',').find(|part| part.starts_with(name));
+            assert_eq!((of("h2="), of("rmcp=")), (h2, rmcp), "{text}");
         }
     }
 }

@@ -11,6 +11,7 @@ use gate_burnbound::{AuthorityKey, ClientSettings, GatewaySecret, RemoteAuthorit
 use gate_core::{Channel, Clock, Ids};
 use gate_http::{HyperTransport, Transport};
 use gate_store::{PostgresStore, SqliteStore, Store};
+use gate_tools::{LocalTools, McpDoor, Ports};
 use tokio_util::sync::CancellationToken;
 
 use crate::authority_api::AuthorityApi;
@@ -18,7 +19,7 @@ use crate::config::{Config, Database, Lookup, RemoteConfig, StoreConfig};
 use crate::embedded::{Embedded, EmbeddedParts};
 use crate::feed::HttpFeed;
 use crate::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
-use crate::http::{Hosts, Limits, Service};
+use crate::http::{Hosts, Limits, Patient, Service};
 use crate::listen::{self, Tls};
 use crate::master_key::{MasterKey, Purpose};
 use crate::reread::GatewaySecrets;
@@ -255,17 +256,29 @@ pub(crate) async fn start(mut config: Config, lookup: Arc<dyn Lookup>) -> Result
         format!("cannot listen on {}: {error}; choose another GATEWAY_PORT", config.server.listen)
     })?;
     let rate = config.server.agent_rate;
+    let stopping = CancellationToken::new();
+    let records = Arc::new(Patient::new(Arc::clone(&gateway.records), stopping.clone()));
+    let ports = Ports {
+        actions: Arc::clone(&gateway.actions),
+        records: records.clone(),
+        connector: Arc::clone(&gateway.connector),
+        clock: Arc::clone(&world.clock),
+    };
+    let grants = gateway.decider.grants();
+    let tools = Arc::new(LocalTools::new(ports, grants, Arc::clone(&world.ids)));
     let service = Arc::new(Service {
         actions: Arc::clone(&gateway.actions),
         authority: Arc::clone(&gateway.authority),
-        records: Arc::clone(&gateway.records),
+        records,
+        mcp: McpDoor::new(tools.clone(), env!("CARGO_PKG_VERSION")),
+        tools,
         readiness: Arc::clone(&gateway.readiness),
         webhooks: Arc::clone(&gateway.webhooks),
         hosts: Hosts::new(config.server.allowed_hosts),
         limits: Limits::new(rate.per_second, rate.burst),
         clock: world.clock,
         ids: world.ids,
-        stopping: CancellationToken::new(),
+        stopping,
     });
     Ok(Serving {
         gateway,

@@ -60,6 +60,9 @@ fn surfaces() -> Vec<(SurfaceError, u16, &'static str, &'static str)> {
     let table = vec![
         // error                                                     status  code                       retry
         (E::BodyTooLarge { bytes_max: 16_384 },                         413, "body_too_large",          "never"),
+        (E::GatewayAnswerLost,                                          504, "gateway_answer_lost",     "same_key"),
+        (E::GatewayNotConfigured { variable: "BURNBOUND_KEY" },         503, "gateway_not_configured",  "never"),
+        (E::GatewayUnavailable,                                         503, "gateway_unavailable",     "same_key"),
         (E::HostRefused { host: "evil.example".to_owned() },            403, "host_refused",            "never"),
         (E::HttpMethodNotAllowed { allow: "GET" },                      405, "http_method_not_allowed", "never"),
         (E::InvalidAmount { field: "amountMinor", detail: detail() },   400, "invalid_amount",          "never"),
@@ -124,13 +127,17 @@ fn details_say_what_happened_to_the_money_and_what_to_do() {
     for (error, _, code, _) in all() {
         let refund = Problem::new(error.clone(), Concern::Refund, "req_1").detail;
         let records = Problem::new(error.clone(), Concern::Records, "req_1").detail;
-        let nothing = if code == "authority_unavailable" {
-            "Nothing has been sent to Stripe. Ask again with the same key before you refund in \
-             another way."
-        } else {
-            "Nothing was refunded."
+        let nothing = match code {
+            "authority_unavailable" => {
+                "Nothing has been sent to Stripe. Ask again with the same key before you refund in \
+                 another way."
+            }
+            "gateway_answer_lost" => "The refund may have been made;",
+            _ => "Nothing was refunded.",
         };
         assert!(refund.contains(nothing), "{code}: {refund}");
+        let lost = code == "gateway_answer_lost";
+        assert!(!(lost && refund.contains("Nothing")), "{code}: {refund}");
         // A failed read knows nothing of the refund it was to read.
         assert!(!records.contains("Nothing "), "{code}: {records}");
         for detail in [&refund, &records] {
@@ -199,7 +206,7 @@ fn golden() {
         concat!(
             r#"{"title":"More was asked than is left","status":422,"#,
             r#""detail":"10.01 EUR were asked and 10.00 EUR can still be refunded of this charge. "#,
-            r#"Nothing was refunded. Ask for no more than what is left, or leave amountMinor out "#,
+            r#"Nothing was refunded. Ask for no more than what is left, or leave the amount out "#,
             r#"to refund all of it.","code":"amount_over_refundable","retry":"never","#,
             r#""requestId":"req_1","left":{"minor":1000,"currency":"eur","decimals":2,"#,
             r#""text":"10.00 EUR"}}"#

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use gate_authority::{AdminError, Caller, LocalAuthority};
 use gate_core::{
-    AccountId, ActionError, AgentName, Authority, AuthorityError, GatewayFault, Justification,
-    Notes, Outcome, Records, State, Work,
+    AccountId, ActionError, AgentName, Authority, AuthorityError, GatewayFault, Grants,
+    Justification, Notes, Outcome, Records, State, ToolUse, Work,
 };
 use gate_store::{GatewayRow, Money, Nonce, Reads, Store};
 
@@ -139,7 +139,7 @@ fn a_call_that_came_before_changes_nothing() {
         }),
         ("cancel", ASKS, |w, a| run(a.cancel(&w.key, &w.intent("k ch_1 3000").id)).map(drop)),
         ("note", PLAIN, |_, a| run(a.note_event("evt_1")).map(|new| assert!(new))),
-        ("tool", PLAIN, |w, a| run(a.use_tool(&w.key, "customers_search")).map(|granted| assert!(!granted))),
+        ("tool", PLAIN, |w, a| run(a.use_tool(&w.key, &ToolUse { tool: "customers_search".to_owned(), ..ToolUse::default() })).map(|granted| assert!(!granted))),
     ];
     for (name, entry, call) in table {
         let world = World::new(entry);

@@ -26,6 +26,7 @@ mod random_worlds;
 mod rates;
 mod records;
 mod till;
+mod tools;
 mod votes;
 mod world;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::{
     Agent, AgentKey, ApprovalId, Ask, AttemptId, Authority, AuthorityError, Budget, Charge, Claim,
-    Decided, Intent, IntentFilter, IntentId, Justification, Notes, Outcome, Page, Preview, Records,
-    Work,
+    Decided, Grants, Intent, IntentFilter, IntentId, Justification, Notes, Outcome, Page, Preview,
+    Records, ToolUse, Work,
 };
 use serde::de::DeserializeOwned;
 
@@ -14,7 +14,7 @@ use super::{Call, RemoteAuthority};
 use crate::wire::{
     AgentBody, AskBody, BudgetBody, ClaimAsk, ClaimsBody, DecideAsk, DecidedBody, ExecuteAsk,
     IntentBody, JustifyAsk, Malformed, NotedBody, ObservationsAsk, OutcomeAsk, PageBody,
-    PreviewBody, WAIT_MILLIS_MAX, filter_query,
+    PreviewBody, ToolAsk, ToolBody, WAIT_MILLIS_MAX, filter_query,
 };
 
 impl RemoteAuthority {
@@ -167,5 +167,20 @@ impl Notes for RemoteAuthority {
         // Asked again after a lost answer it would not be new any more, and nobody would act on it.
         let call = Call { again: false, ..Call::post("/observations", &body)? };
         Ok(self.call::<NotedBody>(call).await?.is_new)
+    }
+}
+
+#[async_trait]
+impl Grants for RemoteAuthority {
+    async fn granted(&self, key: &AgentKey) -> Result<Vec<String>, AuthorityError> {
+        Ok(self.call::<AgentBody>(Call::get("/agent").by(key)).await?.tools)
+    }
+
+    async fn use_tool(&self, key: &AgentKey, used: &ToolUse) -> Result<bool, AuthorityError> {
+        let ToolUse { tool, from, to, rows } = used.clone();
+        let call = Call::post(format!("/tools/{tool}"), &ToolAsk { from, to, rows })?;
+        // Asked again after a lost answer it would be on record twice.
+        let call = Call { again: false, ..call.by(key) };
+        Ok(self.call::<ToolBody>(call).await?.granted)
     }
 }

@@ -481,10 +481,22 @@ pub struct NotedBody {
     pub is_new: bool,
 }
 
+/// `POST /tools/{tool}`: what of it the audit log keeps.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolAsk {
+    /// The first UTC day that was asked for.
+    pub from: Option<String>,
+    /// The last UTC day that was asked for.
+    pub to: Option<String>,
+    /// How many rows were answered.
+    pub rows: usize,
+}
+
 /// The answer to `POST /tools/{tool}`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct ToolBody {
-    /// True: what is not granted is a problem.
+    /// False: nothing was recorded, and nothing read may be told.
     pub granted: bool,
 }
 

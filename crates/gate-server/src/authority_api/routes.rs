@@ -7,11 +7,11 @@ use std::time::Duration;
 use gate_burnbound::wire::{
     AgentBody, AskBody, BudgetBody, ClaimAsk, ClaimsBody, DecideAsk, DecidedBody, ExecuteAsk,
     IntentBody, JustifyAsk, Malformed, NotedBody, ObservationsAsk, OutcomeAsk, PREFIX, PageBody,
-    PreviewBody, StatusBody, ToolBody, VERSION, filter_from, wait_from,
+    PreviewBody, StatusBody, ToolAsk, ToolBody, VERSION, filter_from, wait_from,
 };
 use gate_core::{
     ActionError, AgentKey, ApprovalId, Ask, AttemptId, Authority, AuthorityError, Channel, Charge,
-    Intent, IntentId, Justification, Notes, Outcome, Records, Work,
+    Grants as _, Intent, IntentId, Justification, Notes, Outcome, Records, ToolUse, Work,
 };
 use gate_store::Money;
 use matchit::Router;
@@ -222,11 +222,9 @@ impl AuthorityApi {
                 json(&IntentBody::from(&at.record(&intent_id(id)?, fence, &news).await?))
             }
             Route::Tool => {
-                if at.use_tool(&agent_key(came)?, id).await? {
-                    return json(&ToolBody { granted: true });
-                }
-                let detail = "the policy does not grant this tool to the agent".to_owned();
-                Err(Refused::Plain(403, "tool_not_granted", detail))
+                let ToolAsk { from, to, rows } = body(came)?;
+                let used = ToolUse { tool: id.to_owned(), from, to, rows };
+                json(&ToolBody { granted: at.use_tool(&agent_key(came)?, &used).await? })
             }
             Route::Agent
             | Route::Approval

@@ -19,6 +19,10 @@ pub(crate) fn command() -> Command {
             server("stripe-sandbox", "Serve a stateful Stripe for tests")
                 .arg(number("port", "Port to listen on; 0 takes a free one").default_value("0"))
                 .arg(seed()),
+            Command::new("mcp").about(
+                "Serve one MCP client on standard input and output, for the gateway at \
+                 BURNBOUND_GATEWAY_URL, as the agent of BURNBOUND_KEY or BURNBOUND_KEY_FILE",
+            ),
             server("check", "Check the configuration and the policy")
                 .args(clap_args())
                 .arg(switch("online", "Also ask Stripe what the key may do, and look at the store"))

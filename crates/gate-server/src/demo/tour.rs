@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{REVIEWER, WEBHOOK_SECRET};
-use crate::cli::Output;
+use crate::cli::{Output, mcp_set_up};
 use crate::stripe_sandbox::SharedSandbox;
 use crate::system::SystemClock;
 
@@ -246,6 +246,16 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
     let lose = json!({ "method": "POST", "path": "/v1/refunds", "kind": "drop_after", "times": 1 });
     let sandbox = &stage.sandbox_url;
     let waiting = format!("{} | head -1", admin("approval list"));
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "stripe_refund", "arguments": first },
+    });
+    let over_mcp = format!(
+        "curl -s {}/mcp {authorization} -H 'content-type: application/json' \\\n  \
+         -H 'accept: application/json, text/event-stream' -d '{call}'",
+        stage.url
+    );
+    let clients = mcp_set_up(&stage.url, &stage.agent_key).replace("\n", "\n#");
     let newest = format!(
         "curl -s '{sandbox}/v1/refunds?limit=1' -u sk_test_demo: | grep -o 're_[A-Za-z0-9]*' | head -1"
     );
@@ -261,6 +271,12 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
         "\n# See what waits for a person, and approve the first of it as maria.".to_owned(),
         admin("approval list"),
         admin(&format!("approval approve \"$({waiting} | cut -d' ' -f1)\" --as {REVIEWER}")),
+        "\n# Ask as an agent behind MCP does: the same tool, the same answer as at first."
+            .to_owned(),
+        over_mcp,
+        "# A client is connected with one of these: a command, or what it reads from a file."
+            .to_owned(),
+        format!("#{clients}"),
         "\n# See what is left, what there was, and the policy.".to_owned(),
         format!("curl -s {}/v1/budget {authorization}", stage.url),
         admin("intent list"),

@@ -1,16 +1,16 @@
 //! The routes: which there are, what each takes, and what it answers.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use gate_api::{
     AnswerView, ApprovalView, BODY_BYTES_MAX, BudgetView, Concern, HealthView, IntentView,
-    PageView, ReceivedView, SurfaceError, WEBHOOK_BYTES_MAX, openapi, parse_ask,
+    PageView, ReceivedView, SurfaceError, ToolOperation, WEBHOOK_BYTES_MAX, openapi, parse_ask,
     parse_intent_filter, parse_wait,
 };
-use gate_core::{ActionError, AgentId, AgentKey, ApprovalId, AuthorityError, Intent, IntentId};
+use gate_core::{ActionError, AgentId, AgentKey, ApprovalId, Intent, IntentId};
+use gate_tools::TABLE;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header;
@@ -18,8 +18,6 @@ use hyper::{Method, Request};
 use matchit::Router;
 
 use super::{Reply, Service, json};
-use crate::listen::unless;
-
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -32,20 +30,26 @@ enum Route {
     Health,
     Intent,
     Intents,
+    Mcp,
     OpenApi,
     Ready,
     Refund,
+    Tool,
+    Tools,
     Webhook,
 }
 
 /// Every route: where it is, and the one method it takes.
-const ROUTES: [(&str, &str, Route); 10] = [
+const ROUTES: [(&str, &str, Route); 13] = [
     ("/v1/actions/stripe.refund", "POST", Route::Refund),
     ("/v1/intents", "GET", Route::Intents),
     ("/v1/intents/{id}", "GET", Route::Intent),
     ("/v1/intents/{id}/cancel", "POST", Route::Cancel),
     ("/v1/approvals/{id}", "GET", Route::Approval),
     ("/v1/budget", "GET", Route::Budget),
+    ("/v1/tools", "GET", Route::Tools),
+    ("/v1/tools/{id}", "POST", Route::Tool),
+    ("/mcp", "POST", Route::Mcp),
     ("/webhooks/stripe", "POST", Route::Webhook),
     ("/openapi.json", "GET", Route::OpenApi),
     ("/healthz", "GET", Route::Health),
@@ -63,14 +67,6 @@ static ROUTER: LazyLock<Router<Found>> = LazyLock::new(|| {
     router
 });
 
-/// What a request for `path` is about.
-pub(super) fn concern(path: &str) -> Concern {
-    match ROUTER.at(path) {
-        Ok(found) if found.value.2 == Route::Refund => Concern::Refund,
-        Ok(_) | Err(_) => Concern::Records,
-    }
-}
-
 /// Whether it only asks after our health; those are not worth a line in the log.
 pub(super) fn is_probe(path: &str) -> bool {
     ROUTER.at(path).is_ok_and(|found| matches!(found.value.2, Route::Health | Route::Ready))
@@ -82,6 +78,17 @@ pub(super) fn name(path: &str) -> &'static str {
 }
 
 impl Service {
+    /// What a request for `path` is about.
+    pub(super) fn concern(&self, path: &str) -> Concern {
+        match ROUTER.at(path) {
+            Ok(found) if found.value.2 == Route::Refund => Concern::Refund,
+            Ok(found) if found.value.2 == Route::Tool => {
+                self.tools.concern(found.params.get("id").unwrap_or_default())
+            }
+            Ok(_) | Err(_) => Concern::Records,
+        }
+    }
+
     pub(super) async fn route(
         &self,
         request: Request<Incoming>,
@@ -110,7 +117,10 @@ impl Service {
             | Route::Cancel
             | Route::Intent
             | Route::Intents
-            | Route::Refund => {}
+            | Route::Mcp
+            | Route::Refund
+            | Route::Tool
+            | Route::Tools => {}
         }
         let key = bearer(&request);
         // Who asks is known before anything that was sent is looked at.
@@ -126,8 +136,7 @@ impl Service {
             Route::Intent => {
                 let wait = parse_wait(pairs.iter().map(pair))?;
                 let id = IntentId::parse(id).map_err(|_| ActionError::IntentNotFound)?;
-                let read = |wait| self.records.intent(&key, &id, wait);
-                let intent = self.waiting(read, wait).await;
+                let intent = self.records.intent(&key, &id, wait).await;
                 intent_reply(&intent.map_err(ActionError::from)?)
             }
             Route::Cancel => {
@@ -138,8 +147,7 @@ impl Service {
             Route::Approval => {
                 let wait = parse_wait(pairs.iter().map(pair))?;
                 let id = ApprovalId::parse(id).map_err(|_| ActionError::ApprovalNotFound)?;
-                let read = |wait| self.records.approval(&key, &id, wait);
-                let intent = self.waiting(read, wait).await;
+                let intent = self.records.approval(&key, &id, wait).await;
                 let view = ApprovalView::new(&intent.map_err(ActionError::from)?);
                 json(200, &view.ok_or(ActionError::ApprovalNotFound)?)
             }
@@ -147,6 +155,11 @@ impl Service {
                 let budget = self.records.budget(&key).await.map_err(ActionError::from)?;
                 json(200, &BudgetView::new(&budget))
             }
+            Route::Tools => {
+                json(200, &serde_json::json!({ "tools": self.tools.listed(&key).await? }))
+            }
+            Route::Tool => self.tool(&key, id, request).await,
+            Route::Mcp => self.mcp(key, request).await,
             Route::Health | Route::OpenApi | Route::Ready | Route::Webhook => {
                 Err(SurfaceError::NotFound)
             }
@@ -167,13 +180,7 @@ impl Service {
         key: &AgentKey,
         request: Request<Incoming>,
     ) -> Result<Reply, SurfaceError> {
-        let media_type = request.headers().get(header::CONTENT_TYPE);
-        let media_type = media_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let essence = media_type.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(SurfaceError::UnsupportedMediaType);
-        }
-        let ask = parse_ask(&body(request.into_body(), BODY_BYTES_MAX).await?)?;
+        let ask = parse_ask(&json_body(request).await?)?;
         let answer = AnswerView::new(&self.actions.refund(key, ask).await?);
         let mut reply = json(answer.http_status(), &answer)?;
         if let AnswerView::Intent(view) = &answer {
@@ -183,19 +190,27 @@ impl Service {
         Ok(reply)
     }
 
-    /// A read that waits for a change, but not past the gateway's end: then it answers as it is.
-    async fn waiting<'a, F>(
-        &'a self,
-        read: impl Fn(Duration) -> F,
-        wait: Duration,
-    ) -> Result<Intent, AuthorityError>
-    where
-        F: Future<Output = Result<Intent, AuthorityError>> + 'a,
-    {
-        match unless(&self.stopping, read(wait)).await {
-            Some(read) => read,
-            None => read(Duration::ZERO).await,
-        }
+    async fn tool(
+        &self,
+        key: &AgentKey,
+        tool: &str,
+        request: Request<Incoming>,
+    ) -> Result<Reply, SurfaceError> {
+        let answered = self.tools.run(key, tool, &json_body(request).await?).await?;
+        let mut reply = json(answered.http_status, &answered.body)?;
+        reply.outcome = answered.outcome.to_owned();
+        reply.intent = answered.intent;
+        Ok(reply)
+    }
+
+    /// One message of MCP. What became of a call is logged beside this, by the tools.
+    async fn mcp(&self, key: AgentKey, request: Request<Incoming>) -> Result<Reply, SurfaceError> {
+        let (head, raw) = request.into_parts();
+        let message = body(raw, BODY_BYTES_MAX).await?;
+        let response = self.mcp.answer(key, head, message.into()).await;
+        let response = response.map(BodyExt::boxed_unsync);
+        let outcome = if response.status().is_success() { "ok" } else { "not_understood" };
+        Ok(Reply { response, outcome: outcome.to_owned(), intent: None })
     }
 
     async fn ready(&self) -> Result<Reply, SurfaceError> {
@@ -231,7 +246,20 @@ impl Service {
     }
 }
 
-static OPENAPI: LazyLock<serde_json::Value> = LazyLock::new(|| openapi(env!("CARGO_PKG_VERSION")));
+static OPENAPI: LazyLock<serde_json::Value> = LazyLock::new(api_document);
+
+/// The API's description, with every tool of the table.
+pub(crate) fn api_document() -> serde_json::Value {
+    let tools = TABLE.iter().map(|tool| ToolOperation {
+        name: tool.name,
+        title: tool.title,
+        description: tool.description,
+        concern: tool.concern,
+        input: (tool.input)(),
+        output: (tool.output)(),
+    });
+    openapi(env!("CARGO_PKG_VERSION"), tools.collect())
+}
 
 fn intent_reply(intent: &Intent) -> Result<Reply, SurfaceError> {
     let view = IntentView::new(intent, false, true);
@@ -255,6 +283,17 @@ fn query(request: &Request<Incoming>) -> Vec<(String, String)> {
 
 fn pair(pair: &(String, String)) -> (&str, &str) {
     (&pair.0, &pair.1)
+}
+
+/// Reads a body that must be declared as JSON.
+async fn json_body(request: Request<Incoming>) -> Result<Vec<u8>, SurfaceError> {
+    let media_type = request.headers().get(header::CONTENT_TYPE);
+    let media_type = media_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(SurfaceError::UnsupportedMediaType);
+    }
+    body(request.into_body(), BODY_BYTES_MAX).await
 }
 
 /// Reads a body of at most `bytes_max` bytes.
@@ -291,13 +330,16 @@ mod tests {
 
     #[test]
     fn the_api_document_has_each_route_and_no_other() {
-        let document = openapi("0");
+        let document = api_document();
         let paths = document["paths"].as_object().unwrap();
         let listed: BTreeMap<String, String> = paths
             .iter()
             .map(|(path, item)| {
                 let method = item.as_object().unwrap().keys().next().unwrap();
-                (path.clone(), method.to_uppercase())
+                // Each tool is described at its own address; one route serves them all.
+                let tool = path.strip_prefix("/v1/tools/");
+                let path = tool.map_or(path.as_str(), |_| "/v1/tools/{id}");
+                (path.to_owned(), method.to_uppercase())
             })
             .collect();
         let served: BTreeMap<String, String> =

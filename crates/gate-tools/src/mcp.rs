@@ -1,0 +1,97 @@
+//! MCP over any toolbox: what the server says of itself, the list, and calls. Nothing outside of
+//! this module and its doors knows the SDK.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use gate_core::AgentKey;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+
+use crate::toolbox::{Called, NoSuchTool, Toolbox};
+
+/// The revisions of the protocol that are spoken, oldest first.
+const VERSIONS: &[ProtocolVersion] =
+    &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+
+/// What a model is told of all tools together.
+const INSTRUCTIONS: &str = "Refunds under a spending policy. Ask with stripe_refund and do what \
+    the answer's `next` says. Give each refund its own idempotencyKey, such as the ticket's \
+    number, and keep it when you ask again; a lost answer is no reason for a new key. A denial or \
+    a pending approval is an answer, not a failure: tell the user, and do not try another way.";
+
+/// One server; cheap, made anew for each request over HTTP.
+#[derive(Clone)]
+pub(crate) struct McpServer {
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    /// The key of whoever calls, where one client is served; else each request carries its own.
+    pub(crate) key: Option<AgentKey>,
+    /// The program's version.
+    pub(crate) version: &'static str,
+}
+
+impl McpServer {
+    fn key(&self, context: &RequestContext<RoleServer>) -> Result<AgentKey, ErrorData> {
+        let sent = || context.extensions.get::<http::request::Parts>()?.extensions.get();
+        let key = self.key.as_ref().or_else(sent);
+        key.cloned().ok_or_else(|| ErrorData::internal_error("no key came with the call", None))
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let server = Implementation::new("action-gateway", self.version);
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(server.with_title("Action gateway"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(VERSIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let unlisted = |problem: Value| {
+            let detail = problem.get("detail").and_then(Value::as_str).unwrap_or_default();
+            ErrorData::internal_error(detail.to_owned(), Some(problem))
+        };
+        let listed = self.toolbox.list(&self.key(&context)?).await.map_err(unlisted)?;
+        let tools: Result<Vec<Tool>, _> = listed.into_iter().map(serde_json::from_value).collect();
+        let odd = |error| ErrorData::internal_error(format!("a tool of no form: {error}"), None);
+        Ok(ListToolsResult::with_all_items(tools.map_err(odd)?))
+    }
+
+    /// Problems are results with `isError`, whose document stands in the text alone: some clients
+    /// hold whatever is structured against the tool's output schema.
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let key = self.key(&context)?;
+        // A number keeps whether it was written as a whole one; the tool judges it by its digits.
+        let arguments = Value::Object(request.arguments.unwrap_or_default()).to_string();
+        let called = self.toolbox.call(&key, &request.name, arguments.as_bytes()).await;
+        let result = match called {
+            Ok(Called::Answer(answer)) => CallToolResult::structured(answer),
+            Ok(Called::Problem(problem)) => {
+                CallToolResult::error(vec![ContentBlock::text(problem.to_string())])
+            }
+            Err(NoSuchTool) => {
+                let told = "there is no tool of this name; tools/list says which there are";
+                return Err(ErrorData::invalid_params(told, None));
+            }
+        };
+        Ok(result.into())
+    }
+}

@@ -1,0 +1,269 @@
+//! `action-gateway mcp`: the real binary between a client and a gateway, each of them ended in the
+//! middle of a refund.
+
+use serde_json::{Value, json};
+
+use crate::client::Call;
+use crate::process::{Home, POLICY, Server};
+use crate::rpc::{Called, Pipe, VERSIONS, call, post, request, tool_call};
+
+/// Longer than the five seconds that the SDK itself gives calls once its client is gone.
+const SLOW_MILLIS: u64 = 6000;
+/// A wait in which a lease of a killed gateway ends.
+const SHORT: [(&str, &str); 2] =
+    [("GATEWAY_STRIPE_TIMEOUT", "1s"), ("GATEWAY_RECONCILE_INTERVAL", "1s")];
+/// Most repetitions of a request while it is in progress.
+const REPEATS_MAX: usize = 10;
+
+/// A Stripe with one charge, a gateway, and an agent.
+struct Scene {
+    sandbox: Server,
+    home: Home,
+    key: String,
+    gateway: Server,
+}
+
+impl Scene {
+    async fn new(variables: &[(&str, &str)]) -> Self {
+        let sandbox = Server::sandbox();
+        let (home, key) = Home::with_agent(POLICY);
+        let gateway = home.serve(&sandbox, variables);
+        sandbox.control("/_sandbox/charges", &json!({ "id": "ch_1" })).await;
+        Self { sandbox, home, key, gateway }
+    }
+
+    /// One refund was made, by one attempt, and asked for again it is the same.
+    async fn one_refund(&self, arguments: &Value) {
+        let mut again = call(self.gateway.at, &self.key, "stripe_refund", arguments).await;
+        for _ in 0..REPEATS_MAX {
+            if again.line() != "in_progress" {
+                break;
+            }
+            again = call(self.gateway.at, &self.key, "stripe_refund", arguments).await;
+        }
+        assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true));
+        assert_eq!(self.sandbox.attempts().await.len(), 1);
+        assert_eq!(self.sandbox.refunds().await.len(), 1);
+    }
+}
+
+fn with_key() -> Value {
+    json!({ "target": "ch_1", "idempotencyKey": "k" })
+}
+
+#[tokio::test]
+async fn from_the_handshake_to_the_end() {
+    let scene = Scene::new(&[]).await;
+    let (at, key) = (format!("http://{}", scene.gateway.at), scene.home.path("key"));
+    std::fs::write(&key, format!("{}\n", scene.key)).unwrap();
+    let key = key.to_str().unwrap();
+    for version in &VERSIONS[..2] {
+        let mut pipe =
+            Pipe::start(&[("BURNBOUND_GATEWAY_URL", at.as_str()), ("BURNBOUND_KEY_FILE", key)]);
+        assert_eq!(pipe.shake_hands(version)["protocolVersion"], *version);
+        let lists = [(); 2].map(|()| pipe.ask("tools/list", &json!({}))["result"].to_string());
+        assert_eq!(lists[0], lists[1]);
+        let plain = Call::get("/v1/tools").key(&scene.key).send(scene.gateway.at).await.json;
+        let listed: Value = serde_json::from_str(&lists[0]).unwrap();
+        assert_eq!(listed["tools"], plain["tools"]);
+        let made = pipe.call("stripe_refund", &with_key());
+        assert_eq!((made.line().as_str(), made.replayed()), ("refunded", *version != VERSIONS[0]));
+        let bad = pipe.call("stripe_refund", &json!({ "target": "ch_1", "amountMinor": 1e20 }));
+        assert_eq!(bad.line(), "error invalid_amount");
+        assert!(bad.text("/detail").contains("Nothing was refunded."), "{bad:?}");
+        let unknown = pipe.ask("tools/call", &json!({ "name": "stripe.refund", "arguments": {} }));
+        assert_eq!(unknown["error"]["code"], -32602);
+        assert_eq!(pipe.end(), Some(0));
+    }
+    // The newest revision has no handshake.
+    let mut pipe =
+        Pipe::start(&[("BURNBOUND_GATEWAY_URL", at.as_str()), ("BURNBOUND_KEY", &scene.key)]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": VERSIONS[2],
+        "io.modelcontextprotocol/clientInfo": { "name": "tests", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": "stripe_refund", "arguments": with_key(), "_meta": meta });
+    let again = Called::of(&pipe.ask("tools/call", &params));
+    assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true));
+    assert_eq!(pipe.end(), Some(0));
+    scene.one_refund(&with_key()).await;
+}
+
+/// Without a gateway, or without a key for it, each tool says so, and what is wrong ends it before
+/// anybody is served.
+#[test]
+fn without_a_gateway_nothing_is_refunded_and_each_tool_says_so() {
+    let url = ("BURNBOUND_GATEWAY_URL", "http://127.0.0.1:9");
+    let table: [(&[(&str, &str)], &str); 3] = [
+        (&[], "BURNBOUND_GATEWAY_URL is not set"),
+        (&[("BURNBOUND_KEY", "bb_agent_1")], "BURNBOUND_GATEWAY_URL is not set"),
+        (&[url], "BURNBOUND_KEY is not set"),
+    ];
+    for (variables, says) in table {
+        let mut pipe = Pipe::start(variables);
+        pipe.shake_hands(VERSIONS[1]);
+        let listed = pipe.ask("tools/list", &json!({}));
+        assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 6);
+        let called = pipe.call("stripe_refund", &with_key());
+        assert_eq!(called.line(), "error gateway_not_configured");
+        let detail = called.text("/detail");
+        assert!(detail.contains(says) && detail.contains("Nothing was refunded."), "{detail}");
+        assert_eq!(pipe.call("get_budget", &json!({})).line(), "error gateway_not_configured");
+        assert_eq!(pipe.end(), Some(0));
+    }
+    // Nobody listens there.
+    let mut pipe = Pipe::start(&[url, ("BURNBOUND_KEY", "bb_agent_1")]);
+    pipe.shake_hands(VERSIONS[1]);
+    let called = pipe.call("stripe_refund", &with_key());
+    assert_eq!(called.line(), "error gateway_unavailable");
+    assert!(called.text("/detail").contains("Nothing was refunded."), "{called:?}");
+    assert_eq!(pipe.end(), Some(0));
+
+    let home = Home::new();
+    for (url, says) in [
+        ("http://gate.example.com", "which others on the way can read and change: write https://"),
+        ("gate.example.com", "which is not a URL"),
+    ] {
+        let ran = home.run_with(&["mcp"], &[("BURNBOUND_GATEWAY_URL", url)]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
+        assert!(ran.err.contains("BURNBOUND_GATEWAY_URL") && ran.err.contains(says), "{ran:?}");
+    }
+}
+
+/// The client closes its end while Stripe works: the refund is made, and its answer still comes.
+#[tokio::test]
+async fn standard_input_closes_during_a_refund() {
+    let scene = Scene::new(&[]).await;
+    scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
+    let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+    pipe.send(&tool_call(7, "stripe_refund", &with_key()));
+    scene.sandbox.attempted(1).await;
+    pipe.close();
+    let answer = pipe.receive().unwrap();
+    assert_eq!(answer["id"], 7);
+    assert_eq!(Called::of(&answer).line(), "refunded");
+    assert_eq!(pipe.receive(), None);
+    assert_eq!(pipe.end(), Some(0));
+    scene.one_refund(&with_key()).await;
+}
+
+/// A client that cancels gets no answer; the refund is made all the same, and can be found.
+#[tokio::test]
+async fn a_cancelled_call_is_one_refund() {
+    for arguments in [with_key(), json!({ "target": "ch_1" })] {
+        let scene = Scene::new(&[]).await;
+        scene.sandbox.fault("delay", 1, 500).await;
+        let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+        pipe.send(&tool_call(7, "stripe_refund", &arguments));
+        scene.sandbox.attempted(1).await;
+        let given_up = json!({ "requestId": 7, "reason": "timeout" });
+        pipe.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up }),
+        );
+        let again = pipe.call("stripe_refund", &arguments);
+        assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true), "{arguments}");
+        assert_eq!(pipe.end(), Some(0));
+        scene.one_refund(&arguments).await;
+    }
+}
+
+/// The client's process ends, gently or not, and another one asks again.
+#[tokio::test]
+async fn the_process_between_ends_during_a_refund() {
+    for kill in [false, true] {
+        for arguments in [with_key(), json!({ "target": "ch_1" })] {
+            let scene = Scene::new(&[]).await;
+            scene.sandbox.fault("delay", 1, 500).await;
+            let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+            pipe.send(&tool_call(7, "stripe_refund", &arguments));
+            scene.sandbox.attempted(1).await;
+            if kill {
+                pipe.kill();
+            } else {
+                pipe.terminate();
+            }
+            assert_eq!(pipe.end(), None);
+            let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+            let again = pipe.call("stripe_refund", &arguments);
+            assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true));
+            scene.one_refund(&arguments).await;
+        }
+    }
+}
+
+/// The gateway is killed: the client hears that the refund may have been made, and never that it
+/// was not; asked again of the next gateway, it is found.
+#[tokio::test]
+async fn the_gateway_is_killed_during_a_refund() {
+    let mut scene = Scene::new(&SHORT).await;
+    scene.sandbox.fault("delay", 1, 900).await;
+    let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+    pipe.send(&tool_call(7, "stripe_refund", &with_key()));
+    scene.sandbox.attempted(1).await;
+    let next = scene.home.serve(&scene.sandbox, &SHORT);
+    std::mem::replace(&mut scene.gateway, next).kill();
+    let lost = Called::of(&pipe.receive().unwrap());
+    assert_eq!(lost.line(), "error gateway_answer_lost");
+    let detail = lost.text("/detail");
+    assert!(detail.contains("may have been made") && !detail.contains("Nothing"), "{detail}");
+    scene.one_refund(&with_key()).await;
+}
+
+/// Asked to end, the gateway finishes what came over MCP, and answers it.
+#[tokio::test]
+async fn the_gateway_is_asked_to_end_during_a_refund() {
+    let scene = Scene::new(&[]).await;
+    scene.sandbox.fault("delay", 1, 500).await;
+    let asked = post(tool_call(1, "stripe_refund", &with_key())).key(&scene.key);
+    let told = async {
+        scene.sandbox.attempted(1).await;
+        scene.gateway.terminate();
+    };
+    let (answer, ()) = tokio::join!(asked.send(scene.gateway.at), told);
+    assert_eq!(Called::of(&answer.json).line(), "refunded");
+    let ended = scene.gateway.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.words);
+    assert_eq!(scene.sandbox.refunds().await.len(), 1);
+}
+
+/// Somebody waits for a decision while the gateway is asked to end: it is answered as it is.
+#[tokio::test]
+async fn a_wait_does_not_keep_the_gateway_from_ending() {
+    let policy = format!("{POLICY}approval_threshold = \"1.00\"\n");
+    let sandbox = Server::sandbox();
+    let (home, key) = Home::with_agent(&policy);
+    let gateway = home.serve(&sandbox, &[]);
+    sandbox.control("/_sandbox/charges", &json!({ "id": "ch_1" })).await;
+    let pending = call(gateway.at, &key, "stripe_refund", &with_key()).await;
+    let arguments = json!({ "approvalId": pending.text("/approvalId"), "waitSeconds": 25 });
+    let waiting = post(tool_call(1, "get_approval_status", &arguments)).key(&key);
+    let told = async {
+        // A call that came later is answered: the one that waits is waiting by now.
+        call(gateway.at, &key, "get_budget", &json!({})).await;
+        gateway.terminate();
+    };
+    let (answer, ()) = tokio::join!(waiting.send(gateway.at), told);
+    assert_eq!(Called::of(&answer.json).text("/state"), "pending");
+    assert_eq!(gateway.end().code, Some(0));
+}
+
+/// Whatever is logged, a key is not in it.
+#[tokio::test]
+async fn no_log_holds_the_key() {
+    let scene = Scene::new(&[("GATEWAY_LOG", "trace,rmcp=trace,hyper=info")]).await;
+    let listed = post(request(1, "tools/list", &json!({}))).key(&scene.key);
+    assert_eq!(listed.send(scene.gateway.at).await.status, 200);
+    let stranger = post(request(1, "tools/list", &json!({}))).key("bb_agent_strangersOwnKey");
+    assert_eq!(stranger.send(scene.gateway.at).await.status, 401);
+    assert_eq!(
+        Pipe::of(scene.gateway.at, &scene.key).call("stripe_refund", &with_key()).line(),
+        "refunded"
+    );
+    scene.gateway.terminate();
+    let words = scene.gateway.end().words;
+    assert!(words.contains("ListToolsRequest"), "the SDK was not heard");
+    for secret in [scene.key.as_str(), "bb_agent_strangersOwnKey"] {
+        assert!(!words.contains(secret), "a key is in the log");
+    }
+}
