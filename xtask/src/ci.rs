@@ -22,7 +22,7 @@ struct Step {
 }
 
 /// The cheap ones first.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step { name: "tools", run: tools::run, remedy: None },
     Step {
         name: "fmt",
@@ -79,6 +79,11 @@ const STEPS: [Step; 14] = [
     Step {
         name: "torture",
         run: |workspace| torture::run(workspace, &["--kills", "200"]),
+        remedy: None,
+    },
+    Step {
+        name: "fleet",
+        run: |workspace| torture::run(workspace, &["--rounds", "10", "--kills", "10"]),
         remedy: None,
     },
 ];

@@ -37,6 +37,8 @@ cargo xtask <verb>
   tidy                             hold the files against the house rules
   torture [--kills N] [--seed S] [--minutes M]
                                    kill the release binary at random instants, and look
+  torture --rounds N [--kills N] [--seed S]
+                                   200 requests at once over two authorities, and look
   help                             this text
 
 Steps of ci, in order:";

@@ -1,5 +1,6 @@
 //! `cargo xtask torture`: the release binary, killed at random instants over a store on disk, and
-//! held each time against what Stripe has. What it does and checks is in `tests/src/torture`.
+//! held each time against what Stripe has; with `--rounds`, a fleet of them on one PostgreSQL. What
+//! it does and checks is in `tests/src/torture`.
 
 use std::path::PathBuf;
 

@@ -50,7 +50,7 @@ pub(crate) fn charges(random: &mut Random) -> Vec<Value> {
 
 /// One thing that an agent wants, however often it asks for it.
 pub(crate) struct Ask {
-    /// Its place in [`AGENTS`].
+    /// Its place among the agents of its world, such as in [`AGENTS`].
     pub(crate) agent: usize,
     pub(crate) key: Option<String>,
     charge: String,
@@ -59,6 +59,11 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    /// A request of an agent's for a part of a charge, under a key.
+    pub(crate) fn new(agent: usize, key: &str, charge: &str, amount: u64) -> Self {
+        Self { agent, key: Some(key.to_owned()), charge: charge.to_owned(), amount: Some(amount) }
+    }
+
     /// Everything that is asked for in a world, in the order in which it becomes known.
     pub(crate) fn all(random: &mut Random) -> Vec<Self> {
         let ask = |number: u64| {

@@ -21,10 +21,11 @@ use gate_store::{IntentQuery, Reads, SqliteStore, Store};
 use serde_json::json;
 
 use crate::asks::REFUND;
-use crate::http::{call, post, read};
+use crate::http::{post, read};
 use crate::now;
 use crate::process::Product;
-use crate::world::{STRIPE_KEY, variables};
+use crate::stripe::Stripe;
+use crate::world::variables;
 
 /// What a refund is for, in cents, so that no cap is met.
 const CENTS: i64 = 100;
@@ -59,8 +60,7 @@ pub(crate) fn run(binary: &Path, open: u32) -> Result<String, String> {
     let begun = now();
     for n in 0..=open {
         let charge = json!({ "id": charge_id(n), "amount": CENTS, "currency": "usd" });
-        let made = call(stripe, "POST", "/_sandbox/charges", STRIPE_KEY, Some(&charge));
-        made.filter(|made| made.status == 200).ok_or("the sandbox made no charge")?;
+        Stripe(stripe).control("POST", "/_sandbox/charges", &charge)?;
     }
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let database = path("data").join("gateway.db");
@@ -78,20 +78,7 @@ pub(crate) fn run(binary: &Path, open: u32) -> Result<String, String> {
     let beside = refund_beside(at, &key, open)?;
     let repaired = runtime.block_on(repaired(&database, begun))?;
 
-    let mut last = String::new();
-    let mut refunds = 0;
-    loop {
-        let page = format!("/v1/refunds?limit=100{last}");
-        let page = read(stripe, &page, STRIPE_KEY).ok_or("the sandbox lists no refunds")?.json;
-        let data = page["data"].as_array().cloned().unwrap_or_default();
-        refunds += data.len();
-        match data.last() {
-            Some(refund) if page["has_more"] == true => {
-                last = format!("&starting_after={}", refund["id"].as_str().unwrap_or_default());
-            }
-            _ => break,
-        }
-    }
+    let refunds = Stripe(stripe).refunds()?.len();
     if refunds != open as usize + 1 {
         return Err(format!("{refunds} refunds at Stripe instead of {}", open + 1));
     }

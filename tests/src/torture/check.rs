@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::asks::{AGENTS, CAP_MICRO_USD, Told};
+use crate::asks::Told;
 use crate::http::text;
 
 /// What was read, in this order, while the gateway worked on.
@@ -17,12 +17,38 @@ pub(crate) struct Seen {
     pub(crate) after: Vec<Value>,
 }
 
+/// What agents may spend together, of all intents that are read.
+#[derive(Clone)]
+pub(crate) struct Cap {
+    /// Their names.
+    pub(crate) agents: Vec<String>,
+    /// In millionths of a dollar.
+    pub(crate) micro_usd: u64,
+}
+
+impl Cap {
+    /// Whether an intent is of these agents.
+    pub(crate) fn is_of(&self, intent: &Value) -> bool {
+        self.agents.iter().any(|agent| agent == text(intent, "/agent"))
+    }
+
+    /// What counts as spent, in millionths of a dollar.
+    pub(crate) fn spent(&self, intents: &[Value]) -> u64 {
+        let counts = |intent: &&Value| {
+            let state = text(intent, "/state");
+            self.is_of(intent) && ["submitted", "awaiting_stripe", "settled"].contains(&state)
+        };
+        let counted = intents.iter().filter(counts);
+        counted.filter_map(|intent| intent["amount"]["usdMicros"].as_u64()).sum()
+    }
+}
+
 /// Holds everything that was read against everything that clients were told before.
 ///
 /// # Errors
 ///
 /// The first contradiction, in a sentence with its ids.
-pub(crate) fn safety(seen: &Seen, told: &[Told]) -> Result<(), String> {
+pub(crate) fn safety(seen: &Seen, told: &[Told], caps: &[Cap]) -> Result<(), String> {
     let intents: BTreeMap<&str, &Value> =
         seen.intents.iter().map(|intent| (text(intent, "/intentId"), intent)).collect();
     let made = at_most_once(&seen.after)?;
@@ -33,7 +59,7 @@ pub(crate) fn safety(seen: &Seen, told: &[Told]) -> Result<(), String> {
         recorded(intent, &made)?;
     }
     keyless_once(&seen.after, &intents)?;
-    within_caps(&seen.intents)?;
+    caps.iter().try_for_each(|cap| within(cap, &seen.intents))?;
     told.iter().try_for_each(|told| kept(told, &intents, &made))
 }
 
@@ -101,22 +127,11 @@ fn keyless_once(refunds: &[Value], intents: &BTreeMap<&str, &Value>) -> Result<(
     Ok(())
 }
 
-/// What counts for an agent's day is at most its cap (I5).
-fn within_caps(intents: &[Value]) -> Result<(), String> {
-    // A run that passes midnight spends in two days, and which one an intent counts for is not
-    // shown; so each day that was touched is allowed its cap.
-    let day = |intent| text(intent, "/updatedAt").get(..10);
-    let days = intents.iter().filter_map(day).collect::<BTreeSet<_>>().len() as u64;
-    for agent in AGENTS {
-        let counts = |intent: &&Value| {
-            text(intent, "/agent") == agent
-                && ["submitted", "awaiting_stripe", "settled"].contains(&text(intent, "/state"))
-        };
-        let counted = intents.iter().filter(counts);
-        let spent: u64 = counted.filter_map(|intent| intent["amount"]["usdMicros"].as_u64()).sum();
-        if spent > CAP_MICRO_USD * days {
-            return Err(format!("{agent} spent {spent} of {CAP_MICRO_USD} millionths of a dollar"));
-        }
+/// What counts under a cap is at most the cap (I5).
+fn within(cap: &Cap, intents: &[Value]) -> Result<(), String> {
+    let (spent, agents) = (cap.spent(intents), cap.agents.join(" and "));
+    if spent > cap.micro_usd {
+        return Err(format!("{agents} spent {spent} of {} millionths of a dollar", cap.micro_usd));
     }
     Ok(())
 }
@@ -252,10 +267,11 @@ mod tests {
             ("told denied", good(), settled(), ("a", "denied", ""), "was told `denied`"),
             ("told failed", good(), settled(), ("a", "failed", ""), "was told `failed`"),
         ];
+        let caps = [Cap { agents: vec!["bot".into()], micro_usd: 700_000_000 }];
         for (name, refunds, intents, (id, status, of), said) in table {
             let told = [Told { intent: id.into(), status: status.into(), refund: of.into() }];
             let seen = Seen { before: refunds.clone(), intents, after: refunds };
-            let found = safety(&seen, &told).err().unwrap_or_default();
+            let found = safety(&seen, &told, &caps).err().unwrap_or_default();
             assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{name}: {found}");
         }
     }

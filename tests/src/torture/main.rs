@@ -16,9 +16,12 @@ mod asks;
 mod backlog;
 mod check;
 mod counts;
+mod fleet;
 mod http;
 mod process;
 mod random;
+mod replicas;
+mod stripe;
 mod world;
 
 use std::hash::{BuildHasher, RandomState};
@@ -34,13 +37,19 @@ use crate::world::World;
 
 const HELP: &str = "\
 torture --gateway PATH [--kills N] [--seed S] [--minutes M]
+torture --gateway PATH --rounds N [--kills N] [--seed S]
 torture --gateway PATH --open N
 
   --gateway PATH   the gateway's binary
-  --kills N        how often it is killed; 200 unless said
+  --kills N        how often it is killed; 200 unless said, and none with --rounds
   --seed S         what all choices follow from; a random one unless said
   --minutes M      how long it may take; 10 unless said
+  --rounds N       instead, 200 requests at once against a nearly full cap, N times, over two
+                   gateways, two authorities and one PostgreSQL; --kills kills authorities
+                   in rounds more
   --open N         instead, start it over N open refunds, and say how long what takes";
+/// Kills, unless said.
+const KILLS: u64 = 200;
 /// Kills of one world; more would find its caps used up.
 const KILLS_PER_WORLD: u64 = 40;
 /// Worlds at a time.
@@ -49,10 +58,11 @@ const LANES: usize = 2;
 /// What was asked for.
 struct Options {
     gateway: PathBuf,
-    kills: u64,
+    kills: Option<u64>,
     seed: u64,
     minutes: u64,
     open: Option<u32>,
+    rounds: Option<u64>,
 }
 
 fn main() -> ExitCode {
@@ -61,12 +71,12 @@ fn main() -> ExitCode {
         eprintln!("{HELP}");
         return ExitCode::FAILURE;
     };
-    let ran = match options.open {
-        Some(open) => backlog::run(&options.gateway, open),
-        None => {
-            print_line(&format!("seed {}", options.seed));
-            run(&options)
-        }
+    print_line(&format!("seed {}", options.seed));
+    let Options { gateway, kills, seed, .. } = &options;
+    let ran = match (options.open, options.rounds) {
+        (Some(open), _) => backlog::run(gateway, open),
+        (None, Some(rounds)) => fleet::run(gateway, *seed, rounds, kills.unwrap_or(0)),
+        (None, None) => run(&options, kills.unwrap_or(KILLS)),
     };
     match ran {
         Ok(table) => {
@@ -82,23 +92,30 @@ fn main() -> ExitCode {
 
 /// What to say to have the same once more.
 fn again(options: &Options) -> String {
-    match options.open {
-        Some(open) => format!("--open {open}"),
-        None => format!("--seed {} --kills {}", options.seed, options.kills),
-    }
+    let Options { kills, seed, open, rounds, .. } = options;
+    let word = |name, value: Option<u64>| value.map(|value| format!(" --{name} {value}"));
+    let words = [word("open", open.map(u64::from)), word("rounds", *rounds), word("kills", *kills)];
+    format!("--seed {seed}{}", words.map(Option::unwrap_or_default).concat())
 }
 
 fn options(words: &[String]) -> Option<Options> {
     let seed = RandomState::new().hash_one("seed");
-    let mut options =
-        Options { gateway: PathBuf::new(), kills: 200, seed, minutes: 10, open: None };
+    let mut options = Options {
+        gateway: PathBuf::new(),
+        kills: None,
+        seed,
+        minutes: 10,
+        open: None,
+        rounds: None,
+    };
     for pair in words.chunks(2) {
         let [name, value] = pair else { return None };
         match name.as_str() {
             "--gateway" => options.gateway = value.into(),
-            "--kills" => options.kills = value.parse().ok()?,
+            "--kills" => options.kills = Some(value.parse().ok()?),
             "--seed" => options.seed = value.parse().ok()?,
             "--minutes" => options.minutes = value.parse().ok()?,
+            "--rounds" => options.rounds = Some(value.parse().ok()?),
             "--open" => options.open = Some(value.parse().ok()?),
             _ => return None,
         }
@@ -107,7 +124,7 @@ fn options(words: &[String]) -> Option<Options> {
 }
 
 /// Runs every world; the table, or the first contradiction.
-fn run(options: &Options) -> Result<String, String> {
+fn run(options: &Options, kills: u64) -> Result<String, String> {
     let begun = now();
     let time_max = Duration::from_secs(options.minutes.saturating_mul(60));
     let is_failed = AtomicBool::new(false);
@@ -117,7 +134,7 @@ fn run(options: &Options) -> Result<String, String> {
     let lane = || -> Result<(), String> {
         loop {
             let number = next.fetch_add(1, Ordering::AcqRel);
-            let left = options.kills.saturating_sub(number.saturating_mul(KILLS_PER_WORLD));
+            let left = kills.saturating_sub(number.saturating_mul(KILLS_PER_WORLD));
             if left == 0 || is_over() {
                 return Ok(());
             }
@@ -134,7 +151,7 @@ fn run(options: &Options) -> Result<String, String> {
     })?;
     let total = total.into_inner().map_err(|error| error.to_string())?;
     let table = total.table(begun.elapsed());
-    if total.kills < options.kills {
+    if total.kills < kills {
         let minutes = options.minutes;
         return Err(format!("only so much in {minutes} minutes: give it more\n{table}"));
     }

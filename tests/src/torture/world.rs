@@ -12,12 +12,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::asks::{AGENTS, Ask, POLICY, REFUND, Told, charges, told};
-use crate::check::{self, Seen};
+use crate::asks::{AGENTS, Ask, CAP_MICRO_USD, POLICY, REFUND, Told, charges, told};
+use crate::check::{self, Cap, Seen};
 use crate::counts::Counts;
-use crate::http::{call, post, read, text};
+use crate::http::{post, read, text};
 use crate::process::{Product, Server};
 use crate::random::Random;
+use crate::stripe::{STRIPE_KEY, Stripe};
 use crate::{now, print_line};
 
 /// Kills between two looks at whether everything came to an end.
@@ -33,7 +34,6 @@ const DECISIONS: u64 = 2;
 const KILL_MILLIS_MAX: u64 = 400;
 /// How long a kill waits for Stripe to receive a refund, in milliseconds.
 const REFUND_MILLIS_MAX: u64 = 1_000;
-pub(crate) const STRIPE_KEY: &str = "rk_test_51KeyOfTheTorture9876";
 const REVIEWER: &str = "maria";
 const FAULTS: [&str; 6] =
     ["delay", "drop_after", "drop_before", "status_409", "status_429", "status_500_done"];
@@ -52,7 +52,7 @@ enum Kill {
 pub(crate) struct World {
     home: TempDir,
     product: Product,
-    stripe: SocketAddr,
+    stripe: Stripe,
     _sandbox: Server,
     agent_keys: Vec<String>,
     asks: Vec<Ask>,
@@ -101,7 +101,7 @@ impl World {
         let world = Self {
             home,
             product,
-            stripe,
+            stripe: Stripe(stripe),
             _sandbox: sandbox,
             agent_keys,
             asks,
@@ -112,7 +112,7 @@ impl World {
             counts: Mutex::default(),
         };
         for charge in charges(&mut random) {
-            world.control("POST", "/_sandbox/charges", &charge)?;
+            world.stripe.control("POST", "/_sandbox/charges", &charge)?;
         }
         Ok(world)
     }
@@ -181,7 +181,7 @@ impl World {
             if kind == "delay" {
                 fault["delayMs"] = json!(millis);
             }
-            self.control("POST", "/_sandbox/faults", &fault)?;
+            self.stripe.control("POST", "/_sandbox/faults", &fault)?;
             self.count(|counts| counts.faults += 1);
         }
         Ok(())
@@ -189,7 +189,7 @@ impl World {
 
     /// A gateway that clients and a reviewer are busy with, until it is killed.
     fn killed_while_asked(&self, round: u64, kill: &Kill) -> Result<(), String> {
-        let newest = self.newest_refund();
+        let newest = self.stripe.newest_refund();
         let (gateway, at) = self.product.serve(&["serve", "--port", "0"])?;
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -217,15 +217,10 @@ impl World {
         })
     }
 
-    fn newest_refund(&self) -> Value {
-        let page = read(self.stripe, "/v1/refunds?limit=1", STRIPE_KEY);
-        page.and_then(|page| page.json.pointer("/data/0/id").cloned()).unwrap_or_default()
-    }
-
     /// Waits until Stripe has made a refund after this one; whether the gateway ended meanwhile.
     fn next_refund(&self, newest: &Value, gateway: &Server) -> bool {
         let until = now() + Duration::from_millis(REFUND_MILLIS_MAX);
-        while now() < until && self.newest_refund() == *newest {
+        while now() < until && self.stripe.newest_refund() == *newest {
             if gateway.ended_within(1) {
                 return true;
             }
@@ -284,11 +279,17 @@ impl World {
 
     /// Reads both sides and holds them against each other and against what clients were told.
     fn check(&mut self) -> Result<Seen, String> {
-        let before = self.refunds()?;
+        let before = self.stripe.refunds()?;
         let intents = self.intents()?;
-        let seen = Seen { before, intents, after: self.refunds()? };
+        let seen = Seen { before, intents, after: self.stripe.refunds()? };
         let told = self.told.get_mut().map_err(|error| error.to_string())?;
-        check::safety(&seen, told)?;
+        // A run that passes midnight spends in two days, and which one an intent counts for is not
+        // shown; so each day that was touched is allowed its cap.
+        let day = |intent| text(intent, "/updatedAt").get(..10);
+        let days = seen.intents.iter().filter_map(day).collect::<BTreeSet<_>>().len() as u64;
+        let micro_usd = CAP_MICRO_USD * days;
+        let caps = AGENTS.map(|agent| Cap { agents: vec![agent.to_owned()], micro_usd });
+        check::safety(&seen, told, &caps)?;
         let counts = self.counts.get_mut().map_err(|error| error.to_string())?;
         counts.refunds = seen.after.len() as u64;
         for intent in &seen.intents {
@@ -302,7 +303,7 @@ impl World {
 
     /// Stops the faults and waits until nothing is submitted or approved any more (I8).
     fn come_to_an_end(&self, gateway: &Server, at: SocketAddr) -> Result<(), String> {
-        self.control("DELETE", "/_sandbox/faults", &Value::Null)?;
+        self.stripe.control("DELETE", "/_sandbox/faults", &Value::Null)?;
         let begun = now();
         self.product.done(&["reconcile"])?;
         loop {
@@ -345,7 +346,7 @@ impl World {
     /// It answers so for ever, though it may still make the refund: nothing but a person or time
     /// ends these, so they alone may stay submitted (F18).
     fn unknowable(&self) -> Result<BTreeSet<String>, String> {
-        let requests = read(self.stripe, "/_sandbox/requests", STRIPE_KEY);
+        let requests = read(self.stripe.0, "/_sandbox/requests", STRIPE_KEY);
         let requests = requests.ok_or("the sandbox is gone")?.json;
         let kept =
             requests.as_array().into_iter().flatten().filter(|request| {
@@ -353,7 +354,7 @@ impl World {
             });
         let intent = |request| text(request, "/idempotencyKey").strip_prefix("bb_");
         let mut kept: BTreeSet<String> = kept.filter_map(intent).map(str::to_owned).collect();
-        for refund in self.refunds()? {
+        for refund in self.stripe.refunds()? {
             kept.remove(text(&refund, "/metadata/burnbound_intent"));
         }
         Ok(kept)
@@ -363,30 +364,6 @@ impl World {
     fn intents(&self) -> Result<Vec<Value>, String> {
         let listed = self.product.run(&["intent", "list", "--json", "--limit", "10000"])?;
         listed.as_array().cloned().ok_or_else(|| format!("no list of intents: {listed}"))
-    }
-
-    /// All refunds of this world's Stripe.
-    fn refunds(&self) -> Result<Vec<Value>, String> {
-        let mut refunds: Vec<Value> = Vec::new();
-        loop {
-            let after = refunds.last().map(|last| format!("&starting_after={}", text(last, "/id")));
-            let path = format!("/v1/refunds?limit=100{}", after.unwrap_or_default());
-            let page = read(self.stripe, &path, STRIPE_KEY).ok_or("the sandbox is gone")?;
-            let rows = page.json["data"].as_array();
-            refunds.extend(rows.ok_or("the sandbox lists no refunds")?.iter().cloned());
-            if page.json["has_more"] != true {
-                return Ok(refunds);
-            }
-        }
-    }
-
-    fn control(&self, method: &str, path: &str, body: &Value) -> Result<(), String> {
-        let answer = call(self.stripe, method, path, STRIPE_KEY, Some(body));
-        match answer {
-            Some(answer) if answer.status == 200 => Ok(()),
-            Some(answer) => Err(format!("{path}: {} {}", answer.status, answer.json)),
-            None => Err(format!("{path}: the sandbox is gone")),
-        }
     }
 
     fn count(&self, add: impl FnOnce(&mut Counts)) {
