@@ -132,7 +132,8 @@ pub(crate) fn judged(
     world: &World<'_>,
 ) -> Result<Plan<Decided>, AuthorityError> {
     let was = intent.state;
-    let worth = worth(intent.amount, world);
+    let kept = intent.worth.clone().filter(|_| bugs::on(Bug::WorthOfAskingKept));
+    let worth = kept.map_or_else(|| worth(intent.amount, world), Ok);
     let verdict = verdict(&intent, charge, &worth, policy, votes, world);
     intent.worth = worth.ok();
     intent.seen = Some(Box::new(charge.clone()));
@@ -215,7 +216,9 @@ fn verdict(
 ) -> Verdict {
     let spent = |window: &gate_policy::Window| {
         let window = spend_window(&intent.agent, window);
-        let spent = world.seen.spent.iter().find(|spent| spent.window == window);
+        let mut sums = world.seen.spent.iter();
+        let unseen = matches!(window.scope, Scope::Team(_)) && bugs::on(Bug::TeamSpendNotSeen);
+        let spent = sums.find(|spent| spent.window == window && !unseen);
         spent.map(|spent| spent.usd).unwrap_or_default()
     };
     gate_policy::decide(
@@ -369,7 +372,12 @@ fn add_justification(plan: &mut Plan<Decided>, words: &str) {
 fn worth(amount: Amount, world: &World<'_>) -> Result<Valuation, NoRate> {
     let feed = match &world.seen.rates {
         None => Feed::Missing,
-        Some(table) if is_stale(table, world.now, world.config.rates_max_age) => Feed::Stale(table),
+        Some(table)
+            if is_stale(table, world.now, world.config.rates_max_age)
+                && !bugs::on(Bug::StaleRatesUsed) =>
+        {
+            Feed::Stale(table)
+        }
         Some(table) => Feed::Current(table),
     };
     let quoted = quote(amount.currency(), &world.config.pins, feed)
@@ -385,7 +393,11 @@ fn worth(amount: Amount, world: &World<'_>) -> Result<Valuation, NoRate> {
 }
 
 pub(crate) fn spend_windows(intent: &Intent, verdict: &Verdict) -> Vec<SpendWindow> {
-    verdict.windows.iter().map(|window| spend_window(&intent.agent, window)).collect()
+    let kept = |window: &&gate_policy::Window| {
+        !(matches!(window.whose, Whose::Team(_)) && bugs::on(Bug::TeamBudgetNotReserved))
+    };
+    let windows = verdict.windows.iter().filter(kept);
+    windows.map(|window| spend_window(&intent.agent, window)).collect()
 }
 
 /// Where the store counts what a window of the policy bounds.

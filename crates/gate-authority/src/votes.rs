@@ -57,7 +57,9 @@ pub(crate) fn digest(intent: &Intent) -> String {
 
 /// Whether the approval of `intent` is still for what its reviewers saw.
 pub(crate) fn is_what_was_seen(intent: &Intent) -> bool {
-    intent.approval.as_ref().is_some_and(|approval| approval.digest == digest(intent))
+    intent.approval.as_ref().is_some_and(|approval| {
+        approval.digest == digest(intent) || bugs::on(Bug::DigestNotChecked)
+    })
 }
 
 /// Whether somebody with this role reviews: an owner, and whoever has a reviewer role.
@@ -72,7 +74,10 @@ pub(crate) fn standing(intent: &Intent, policy: &Policy, seen: &Snapshot) -> Vec
     let counted = |vote: &Vote| {
         let voter = seen.users.iter().find(|user| user.name == vote.by)?;
         let held = vote.roles.iter().filter(|role| voter.roles.contains(role));
-        let roles: Vec<String> = held.cloned().collect();
+        let mut roles: Vec<String> = held.cloned().collect();
+        if bugs::on(Bug::RevokedReviewerCounts) {
+            roles.clone_from(&vote.roles);
+        }
         let may = Some(&vote.by) != owner && roles.iter().any(|role| reviews(role));
         may.then(|| Vote { roles, ..vote.clone() })
     };
@@ -116,7 +121,9 @@ pub(crate) fn needs(
 /// Whether somebody with these roles counts for a requirement.
 pub(crate) fn meets(requires: &Requirement, roles: &[String]) -> bool {
     roles.iter().any(|role| reviews(role))
-        && (requires.roles.is_empty() || requires.roles.iter().any(|role| roles.contains(role)))
+        && (requires.roles.is_empty()
+            || requires.roles.iter().any(|role| roles.contains(role))
+            || bugs::on(Bug::RoleNotAsked))
 }
 
 impl Need {

@@ -36,6 +36,8 @@ bugs! {
     BrokenIsNotSent,
     /// A clear answer to a later attempt clears an earlier one.
     ClearedByLater,
+    /// An approval is taken although what was asked has been changed since.
+    DigestNotChecked,
     /// A person's denial is not remembered under other keys.
     DenialForgotten,
     /// An attempt without a clear answer leaves no doubt.
@@ -68,6 +70,8 @@ bugs! {
     LeaseWithoutFence,
     /// What cannot be found is looked for for ever.
     LookedForEver,
+    /// A table of exchange rates is taken whatever it says.
+    MadTableTaken,
     /// The owner of an agent approves for it.
     OwnerMayApprove,
     /// What waits for a person counts as spent.
@@ -78,10 +82,16 @@ bugs! {
     RefusalWithoutListing,
     /// Spend counts in the day of the asking.
     ReservedInDayOfAsking,
+    /// Asking again after a person's denial wipes who denied it.
+    ReopenForgetsDenial,
     /// Older news make a refund that came back a refund again.
     ReversedBack,
     /// A revoked agent's key is taken.
     RevokedKeyTaken,
+    /// The approval of somebody who lost their role since counts.
+    RevokedReviewerCounts,
+    /// Anybody who reviews approves, whatever role was asked for.
+    RoleNotAsked,
     /// A refund that was seen is refused under an older fence.
     SeenRefusedWhenStale,
     /// It is sent again after Stripe has forgotten the key.
@@ -92,6 +102,8 @@ bugs! {
     ShrunkSilently,
     /// Spend is never given back.
     SpendNeverReleased,
+    /// Rates are used past their age.
+    StaleRatesUsed,
     /// News are taken from whoever held the lease before.
     StaleOutcomeTaken,
     /// The store shows sums from before the transaction.
@@ -102,10 +114,22 @@ bugs! {
     Stored500IsFailure,
     /// What is submitted is not counted.
     SubmittedDoesNotCount,
+    /// A team's budget is looked at, and nothing is reserved in it.
+    TeamBudgetNotReserved,
+    /// What a team spent is not looked at.
+    TeamSpendNotSeen,
+    /// A stop of a team does not hold what was approved.
+    TeamStopMissesApproved,
     /// An attempt that timed out counts as one that was not sent.
     TimeoutIsNotSent,
     /// The store shows what was asked before as it was before the transaction.
     TwinNotSeen,
+    /// Somebody who approves twice counts as two.
+    VoteCountsTwice,
+    /// A week begins with the day of the refund.
+    WeekBeginsToday,
+    /// An approved refund counts at the rate of its asking.
+    WorthOfAskingKept,
 }
 
 /// Whether the bug is there.

@@ -3,6 +3,7 @@
 use gate_money::{Amount, MicroUsd, Rate};
 
 use crate::ask::{Ask, RefundReason, Tool, Wanted};
+use crate::bugs::{self, Bug};
 use crate::charge::Charge;
 use crate::codes::{FailureCode, ReasonCode};
 use crate::error::ActionError;
@@ -147,12 +148,16 @@ impl Requirement {
         let mut people: Vec<_> = votes
             .iter()
             .filter(|vote| {
-                self.roles.is_empty() || self.roles.iter().any(|r| vote.roles.contains(r))
+                self.roles.is_empty()
+                    || self.roles.iter().any(|r| vote.roles.contains(r))
+                    || bugs::on(Bug::RoleNotAsked)
             })
             .map(|vote| &vote.by)
             .collect();
         people.sort();
-        people.dedup();
+        if !bugs::on(Bug::VoteCountsTwice) {
+            people.dedup();
+        }
         self.people.saturating_sub(u16::try_from(people.len()).unwrap_or(u16::MAX))
     }
 }

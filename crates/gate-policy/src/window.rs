@@ -6,6 +6,7 @@
 
 use std::iter::successors;
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{CustomerId, TeamName, Timestamp};
 use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime, Time};
@@ -79,7 +80,11 @@ pub(crate) fn of(whose: Whose, period: Period, zone: &TimeZone, today: Date) -> 
     let first = match period {
         Period::Day => Ok(today),
         Period::Week => {
-            let since_monday = today.weekday().to_monday_zero_offset();
+            let since_monday = if bugs::on(Bug::WeekBeginsToday) {
+                0
+            } else {
+                today.weekday().to_monday_zero_offset()
+            };
             today.checked_sub(i64::from(since_monday).days())
         }
         Period::Month => Ok(today.first_of_month()),

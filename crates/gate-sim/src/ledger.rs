@@ -2,18 +2,24 @@
 //! and whatever the authority's books and these disagree on is a violation. Incremental: a commit
 //! is checked by what it touches.
 
+mod approvals;
+mod spend;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gate_core::{
-    AgentId, Approval, ApprovalId, ApprovalState, AttemptId, Denier, Intent, IntentId, State,
-    Timestamp,
+    AgentId, Approval, ApprovalId, ApprovalState, AttemptId, Denier, Intent, IntentId, Requirement,
+    State, Timestamp,
 };
+use gate_money::{Rate, RateTable};
 use gate_policy::{AgentLimits, Method, Policy, REFUND_HOST};
-use gate_store::{AgentRow, KeyHash, Scope, SpendWindow, Spent, UserRow, Write};
+use gate_store::{AgentRow, KeyHash, Scope, SpendWindow, UserRow, Write};
 
 use crate::coverage::{Hit, Move};
 use crate::executor::Node;
+use crate::plan::{RULE, RULE_ROLE};
+use approvals::{approval_of, reopened};
 
 /// How long a lease holds, in milliseconds.
 const LEASE_MS: u64 = 30_000;
@@ -47,6 +53,8 @@ pub(crate) struct Entry {
     pub(crate) ended_by_mistake: bool,
     /// The refund that Stripe made for it.
     pub(crate) refund: Option<String>,
+    /// The approval that somebody changed beside the gateway.
+    tampered: Option<ApprovalId>,
 }
 
 /// One attempt at a refund.
@@ -82,6 +90,14 @@ pub(crate) struct Ledger {
     /// Since when each stop is in force, in virtual milliseconds.
     pub(crate) stops: BTreeMap<Scope, u64>,
     policy: Option<(u64, Policy)>,
+    /// Since when it is in force, in virtual milliseconds.
+    policy_since_ms: u64,
+    /// Whether the policy in force has the rule that asks for a role.
+    has_rule: bool,
+    rates: Option<RateTable>,
+    /// How old rates may be, and those that win over them.
+    rates_max_age: Duration,
+    pins: Vec<Rate>,
     audited: u64,
     /// Whose commit is being booked.
     by: Node,
@@ -126,6 +142,8 @@ impl Ledger {
                             format!("policy version {} after {expected}", row.version),
                         );
                     }
+                    self.policy_since_ms = at_ms;
+                    self.has_rule = row.text.contains(RULE);
                     self.policy = Some((row.version, policy));
                 }
                 Write::InsertUser(user) => {
@@ -140,8 +158,8 @@ impl Ledger {
                 | Write::GatewayUsed { .. }
                 | Write::NoteEvent { .. }
                 | Write::PutGateway(_)
-                | Write::PutRates(_)
                 | Write::UseNonce { .. } => {}
+                Write::PutRates(table) => self.rates(now, table, &mut booked),
                 Write::PutStop(stop) => drop(self.stops.entry(stop.scope.clone()).or_insert(at_ms)),
                 Write::Release(id) => {
                     touched.insert(id.clone());
@@ -214,6 +232,7 @@ impl Ledger {
                 told_nothing: None,
                 ended_by_mistake: false,
                 refund: None,
+                tampered: None,
             },
         );
         self.approval(intent, booked);
@@ -267,8 +286,10 @@ impl Ledger {
         }
         self.approval(intent, booked);
         self.voted(now, &old, intent, booked);
+        self.said_yes(now, &old, intent, booked);
+        reopened(&old, intent, booked);
         let ended = was == State::Approved && intent.state == State::Denied;
-        booked.law("F13", !ended || self.stopped_since(&intent.agent).is_none(), || {
+        booked.law("F13", !ended || self.stopped_since(&old).is_none(), || {
             format!("{id} was approved, and a stop ended it")
         });
         if was != intent.state {
@@ -294,55 +315,6 @@ impl Ledger {
         booked.moves.push((id.clone(), (from, to)));
     }
 
-    /// An approval belongs to one intent for ever.
-    fn approval(&mut self, intent: &Intent, booked: &mut Booked) {
-        if let Some(approval) = &intent.approval {
-            let of = self.approvals.entry(approval.id.clone()).or_insert(intent.id.clone());
-            booked
-                .law("I6", *of == intent.id, || format!("{} uses the approval of {of}", intent.id));
-        }
-    }
-
-    /// Votes are by reviewers who do not own the agent, in time; expiry is in time as well.
-    fn voted(&self, now: Timestamp, old: &Intent, new: &Intent, booked: &mut Booked) {
-        let (Some(before), Some(after)) = (&old.approval, &new.approval) else { return };
-        let by_stripe = after.approver == gate_core::Approver::Stripe;
-        if before.id != after.id || before.state == after.state || by_stripe {
-            return;
-        }
-        let id = &new.id;
-        match after.state {
-            ApprovalState::Approved | ApprovalState::Denied => {
-                booked.law("I6", before.state == ApprovalState::Pending, || {
-                    format!("{id}: the approval was decided twice")
-                });
-                let by = after.decided_by.as_ref().map_or("", |user| user.as_str());
-                let fixed = ["policy-editor", "auditor", "viewer"];
-                let roles = self.users.get(by).map_or(&[][..], |user| &user.roles[..]);
-                booked.law("I6", roles.iter().any(|role| !fixed.contains(&&role[..])), || {
-                    format!("{id}: {by} decided and is no reviewer")
-                });
-                let owner = self.limits(new).and_then(|limits| limits.owner.as_ref());
-                booked.law("I6", owner.is_none_or(|owner| owner.as_str() != by), || {
-                    format!("{id}: {by} decided and owns the agent")
-                });
-                booked.law("I6", before.expires_at > now, || {
-                    format!("{id}: it was decided past its time")
-                });
-            }
-            ApprovalState::Expired => {
-                let due = if old.state == State::Approved {
-                    usable_until(before)
-                } else {
-                    before.expires_at
-                };
-                booked.law("F11", due <= now, || format!("{id}: it expired before its time"));
-            }
-            ApprovalState::Canceled => {}
-            ApprovalState::Pending => booked.breach("I6", format!("{id}: undecided again")),
-        }
-    }
-
     fn surrender(&mut self, id: &IntentId, booked: &mut Booked) {
         let Some(entry) = self.intents.get_mut(id) else { return };
         let by_policy =
@@ -351,87 +323,6 @@ impl Ledger {
             format!("the key of {id} was taken over while it was {}", entry.intent.state.as_str())
         });
         entry.holds_key = false;
-    }
-
-    fn release(&mut self, id: &IntentId, booked: &mut Booked) {
-        let Some((usd, windows)) = self.reserved.remove(id) else {
-            booked.breach("I4", format!("the spend of {id} was given back and was not there"));
-            return;
-        };
-        for window in windows {
-            *self.sums.entry(window).or_default() -= usd;
-        }
-    }
-
-    fn reserve(
-        &mut self,
-        now: Timestamp,
-        id: &IntentId,
-        usd: i64,
-        windows: &[SpendWindow],
-        booked: &mut Booked,
-    ) {
-        let twice = self.reserved.insert(id.clone(), (usd, windows.to_vec())).is_some();
-        booked.law("I4", !twice, || format!("the spend of {id} was reserved twice"));
-        let Some(entry) = self.intents.get(id) else {
-            booked.breach("I4", format!("spend was reserved for {id}, which is not there"));
-            return;
-        };
-        let worth = entry.intent.worth.as_ref().map_or(0, |worth| worth.usd.micros());
-        booked.law("I4", worth == usd, || format!("{id} is worth {worth} and {usd} were reserved"));
-        let today = self.today(now);
-        let scope = Scope::Agent(entry.intent.agent.clone());
-        let right = windows.iter().any(|window| {
-            window.scope == scope
-                && window.period == "day"
-                && (window.starts_at, window.ends_at) == today
-        });
-        booked.law("F9", right, || {
-            format!("the spend of {id} was not reserved in the day of its submission: {windows:?}")
-        });
-        let late = entry.intent.state != State::Submitted;
-        let cap = self.limits(&entry.intent).and_then(|limits| limits.daily_cap);
-        for window in windows {
-            let sum = self.sums.entry(window.clone()).or_default();
-            *sum += usd;
-            let within = cap.is_some_and(|cap| *sum <= cap.micros());
-            booked.law("I5", late || within, || {
-                format!("{id} brings the day's spend to {sum} of {cap:?}")
-            });
-        }
-    }
-
-    /// The day of `now` where the policy says: its first instant, and the next one's.
-    fn today(&self, now: Timestamp) -> (Timestamp, Timestamp) {
-        let zone = self.policy.as_ref().map_or("UTC", |(_, policy)| policy.timezone());
-        let now = jiff::Timestamp::from_millisecond(now.millis()).expect("a time");
-        let here = now.in_tz(zone).expect("a zone");
-        let start = here.start_of_day().expect("a day");
-        let next = here.date().tomorrow().and_then(|day| day.in_tz(zone)).expect("a tomorrow");
-        let next = next.start_of_day().expect("a day");
-        let stamp = |at: jiff::Timestamp| Timestamp::from_millis(at.as_millisecond());
-        (stamp(start.timestamp()), stamp(next.timestamp()))
-    }
-
-    /// What counts is reserved, and nothing else is.
-    fn counted(&self, id: &IntentId, booked: &mut Booked) {
-        let Some(entry) = self.intents.get(id) else { return };
-        let state = entry.intent.state;
-        let counts = matches!(state, State::Submitted | State::AwaitingStripe | State::Settled);
-        booked.law("I4", counts == self.reserved.contains_key(id), || {
-            let is = if counts { "not reserved" } else { "reserved" };
-            format!("{id} is {} and its spend is {is}", state.as_str())
-        });
-    }
-
-    /// What the authority saw as spent must be what was reserved.
-    pub(crate) fn spent(&self, spent: &[Spent], booked: &mut Booked) {
-        for seen in spent {
-            let sum = self.sums.get(&seen.window).copied().unwrap_or_default();
-            booked.law("I4", sum == seen.usd.micros(), || {
-                format!("{} are counted in a window in which {sum} are reserved", seen.usd)
-            });
-        }
     }
 
     /// Everything hard held at each submission, whatever was checked before.
@@ -445,7 +336,7 @@ impl Ledger {
         for id in ids {
             let Some(entry) = self.intents.get(&id) else { continue };
             let intent = &entry.intent;
-            let stopped = self.stopped_since(&intent.agent).is_some();
+            let stopped = self.stopped_since(intent).is_some();
             booked.law("F13", !stopped, || format!("{id} was submitted under a stop"));
             let revoked = self.agents.get(&intent.agent).is_none_or(|a| a.revoked_at.is_some());
             booked.law("F13", !revoked, || format!("{id} was submitted for a revoked agent"));
@@ -475,8 +366,25 @@ impl Ledger {
             let approved = intent.approval.as_ref().is_some_and(|approval| {
                 approval.state == ApprovalState::Approved && usable_until(approval) > now
             });
-            booked.law("I6", !asks || approved, || {
+            let ruled = self.rules_on(intent);
+            booked.law("I6", !(asks || ruled) || approved, || {
                 format!("{id} was submitted without a person's yes that can be used")
+            });
+            let roles = limits.reviewers.iter().cloned().collect();
+            let own = Requirement { roles, people: limits.approvals_required };
+            let rule = Requirement { roles: vec![RULE_ROLE.to_owned()], people: 1 };
+            for (_, needed) in [(asks, own), (ruled, rule)].iter().filter(|(asks, _)| *asks) {
+                booked.law("I6", self.agreed(intent, needed), || {
+                    format!("{id} was submitted without those whose yes it takes: {needed:?}")
+                });
+            }
+            let counts = self.worth(now, intent);
+            booked.law("F30", counts == Some(worth), || {
+                format!("{id} was submitted as worth {worth} and today's rates say {counts:?}")
+            });
+            let tampered = entry.tampered.is_some() && entry.tampered == approval_of(intent);
+            booked.law("I6", !tampered, || {
+                format!("{id} was submitted although its approval was tampered with")
             });
         }
     }
@@ -485,10 +393,17 @@ impl Ledger {
         self.policy.as_ref().and_then(|(_, policy)| policy.agent(&intent.agent_name))
     }
 
-    /// Since when a stop holds the agent, in virtual milliseconds.
-    pub(crate) fn stopped_since(&self, agent: &AgentId) -> Option<u64> {
-        let own = self.stops.get(&Scope::Agent(agent.clone()));
-        own.into_iter().chain(self.stops.get(&Scope::Organization)).min().copied()
+    /// Since when a stop holds an intent, in virtual milliseconds: one of its agent, of the team that
+    /// the agent is in or that it was decided in, or of everybody.
+    pub(crate) fn stopped_since(&self, intent: &Intent) -> Option<u64> {
+        let team = self.limits(intent).and_then(|limits| limits.team.as_ref());
+        // Whom the policy has put into a team that is stopped is held since then.
+        let joined = team.and_then(|team| self.stops.get(&Scope::Team(team.clone())));
+        let joined = joined.map(|since| *since.max(&self.policy_since_ms));
+        let then = intent.team.iter().cloned().map(Scope::Team);
+        let scopes = [Scope::Agent(intent.agent.clone()), Scope::Organization].into_iter();
+        let held = scopes.chain(then).filter_map(|scope| self.stops.get(&scope).copied());
+        held.chain(joined).min()
     }
 
     /// Whether a key is nobody's at `now`.

@@ -25,6 +25,7 @@ mod faults;
 mod ledger;
 mod people;
 mod plan;
+mod rates;
 mod run;
 mod shrink;
 mod store;

@@ -3,20 +3,22 @@
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 
+use futures_util::FutureExt as _;
 use futures_util::future::{Either, join, select};
 use gate_authority::{Actor, Admin, AdminError, IntentList, LocalAuthority, Whom};
 use gate_core::{
-    ActionError, Actions as _, AgentKey, Answer, Ask, AuthorityError, IdempotencyKey, Intent,
-    IntentFilter, Justification, Records as _, RefundId, State, Target, Tool, UserName, Wanted,
+    ActionError, Actions as _, AgentKey, Answer, Ask, AuthorityError, Denier, IdempotencyKey,
+    Intent, IntentFilter, IntentId, Justification, Records as _, RefundId, Requirement, State,
+    Target, TeamName, Timestamp, Tool, UserName, Wanted,
 };
-use gate_store::KeyHash;
+use gate_store::{IntentBy, Judge, KeyHash, Reads, Snapshot, Store as _, Write};
 use serde_json::json;
 
 use crate::answers::Asked;
 use crate::draw::Draw;
 use crate::executor::{Node, Slot, hand_over};
 use crate::faults::{Class, Place};
-use crate::plan::{AGENTS, Act, Asking, Op, Rules, Secret, Verdict, of_attempt};
+use crate::plan::{AGENTS, Act, Asking, Op, Rules, Secret, TEAM, Verdict, of_attempt};
 use crate::world::World;
 
 type Answered = Result<Answer, ActionError>;
@@ -54,6 +56,25 @@ async fn acts(world: Arc<World>, op: Op, at: Arc<LocalAuthority>) {
         Act::ApplyPolicy(rules) => admin.apply_policy(&rules.text()).await.map(|_| ()),
         Act::Stop { agent } => admin.stop(whom(*agent), None).await.map(|_| ()),
         Act::Resume { agent } => admin.resume(whom(*agent), None).await.map(|_| ()),
+        Act::StopTeam => admin.stop(Whom::Team(&team()), None).await.map(|_| ()),
+        Act::ResumeTeam => admin.resume(Whom::Team(&team()), None).await.map(|_| ()),
+        Act::Panel { pick, users } => panel(&world, &at, *pick, users).await,
+        Act::Seat { user, roles } => seats(&admin, user, roles).await,
+        Act::PanelAndUnseat { pick, user } => {
+            let before = world.witness.seen().ledger.roles(user);
+            let reviewed = panel(&world, &at, *pick, &[user, "rolf"]).await;
+            world.handle.sleep(pick % 400).await;
+            let _ = seats(&admin, user, &[]).await;
+            world.handle.sleep(1000 + pick % 50_000).await;
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            let _ = seats(&admin, user, &before).await;
+            reviewed
+        }
+        Act::Reopen { pick, user } => reopens(&at, *pick, user).await,
+        Act::Tamper { pick } => {
+            tampers(&world, *pick);
+            Ok(())
+        }
         Act::Rotate { agent, at_once } => {
             let rotated = admin.rotate_agent(name(*agent), *at_once).await;
             rotated.map(|(row, key)| world.new_key(&row, key))
@@ -186,7 +207,7 @@ async fn asks(world: &Arc<World>, op: u64, asking: &Asking) {
 async fn reacts(world: &World, agent: usize, draw: &mut Draw) {
     let admin = Admin::new(&world.desk, Actor::cli("sim", None));
     if draw.permille(600) {
-        let rules = Rules::of(draw, world.plan.policy.timezone());
+        let rules = Rules::of(draw, world.plan.policy.timezone(), world.plan.ways);
         let rules = if draw.permille(600) { rules.asking_a_person() } else { rules };
         let _ = admin.apply_policy(&rules.text()).await;
     } else if draw.permille(200) {
@@ -300,10 +321,90 @@ async fn reviews(
         Verdict::Both => {
             let (yes, no) =
                 join(admin.approve(&id, &user, None), admin.deny(&id, &user, "no")).await;
-            let both = yes.is_ok() && no.is_ok();
+            // The first yes of two is none yet, and may be followed by a no.
+            let approved = yes.as_ref().is_ok_and(|intent| intent.state == State::Approved);
+            let both = approved && no.is_ok();
             world.witness.seen().law("F11", !both, || format!("{id} was approved and denied"));
             yes.map(|_| ())
         }
+    }
+}
+
+fn team() -> TeamName {
+    TeamName::parse(TEAM).expect("a name")
+}
+
+/// Two people approve the same, one after the other.
+async fn panel(
+    world: &Arc<World>,
+    at: &LocalAuthority,
+    chance: u64,
+    users: &[&str],
+) -> Result<(), AdminError> {
+    let all = intents(at).await?;
+    let Some(intent) = pick(&all, chance, |intent| intent.state == State::PendingApproval) else {
+        return Ok(());
+    };
+    let id = intent.approval.as_ref().map(|approval| approval.id.clone()).expect("an approval");
+    for user in users {
+        let user = UserName::parse(user).expect("a name");
+        let admin = Admin::new(at, Actor::cli("sim", Some(&user)));
+        // The first may have no say, or be enough.
+        let _ = admin.approve(&id, &user, None).await;
+        world.handle.sleep(chance % 700).await;
+    }
+    Ok(())
+}
+
+async fn seats(admin: &Admin<'_>, user: &str, roles: &[&str]) -> Result<(), AdminError> {
+    let user = UserName::parse(user).expect("a name");
+    if roles.is_empty() {
+        return admin.revoke_user(&user).await.map(|_| ());
+    }
+    let roles: Vec<String> = roles.iter().map(|role| (*role).to_owned()).collect();
+    admin.set_roles(&user, &roles).await.map(|_| ())
+}
+
+async fn reopens(at: &LocalAuthority, chance: u64, user: &str) -> Result<(), AdminError> {
+    let all = intents(at).await?;
+    let denied = |intent: &Intent| intent.denied_by == Some(Denier::Person);
+    let Some(intent) = pick(&all, chance, denied) else { return Ok(()) };
+    let id = intent.approval.as_ref().map(|approval| approval.id.clone()).expect("an approval");
+    let user = UserName::parse(user).expect("a name");
+    let admin = Admin::new(at, Actor::cli("sim", Some(&user)));
+    admin.reopen(&id, &user, None).await.map(|_| ())
+}
+
+/// Writes past the gateway: what reviewers were asked now takes one person, anybody.
+fn tampers(world: &World, chance: u64) {
+    let ids: Vec<(IntentId, State)> = {
+        let seen = world.witness.seen();
+        let open = |state| matches!(state, State::PendingApproval | State::Approved);
+        let entries = seen.ledger.intents.values().filter(|entry| open(entry.intent.state));
+        entries.map(|entry| (entry.intent.id.clone(), entry.intent.state)).collect()
+    };
+    if ids.is_empty() {
+        return;
+    }
+    let (id, was) = ids[chance as usize % ids.len()].clone();
+    let reads = Reads { intent: Some(IntentBy::Id(id.clone())), ..Reads::default() };
+    let written = world.store.transact(reads, Arc::new(Tampering(was))).now_or_never();
+    assert!(matches!(written, Some(Ok(()))), "{written:?}");
+    world.witness.seen().ledger.tampered(&id);
+}
+
+struct Tampering(State);
+
+impl Judge for Tampering {
+    fn judge(&self, _: Timestamp, seen: &Snapshot) -> Vec<Write> {
+        let Some(mut intent) = seen.intent.clone() else { return Vec::new() };
+        for reason in &mut intent.reasons {
+            if reason.requires.is_some() {
+                reason.requires = Some(Requirement::ANYBODY);
+                reason.message.push('.');
+            }
+        }
+        vec![Write::UpdateIntent { was: self.0, intent: Box::new(intent) }]
     }
 }
 

@@ -6,11 +6,24 @@ use gate_core::RefundReason;
 
 use crate::draw::{Draw, mixed};
 
+/// What some worlds have besides. What is drawn for these comes from streams of its own, so that a
+/// world without them is what it was.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways {
+    /// Reviewers of several roles, two of whom it may take, who come, go and err.
+    pub(crate) panel: bool,
+    /// A team with budgets, and weekly and monthly caps.
+    pub(crate) team: bool,
+    /// Exchange rates that move, grow old, or are nonsense.
+    pub(crate) rates: bool,
+}
+
 /// Everything that is decided beforehand.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// UTC at the beginning, in milliseconds.
     pub(crate) base_ms: i64,
+    pub(crate) ways: Ways,
     pub(crate) policy: Rules,
     pub(crate) charges: Vec<PlannedCharge>,
     /// In the order of their times; named `op:N` by their place.
@@ -29,6 +42,11 @@ pub(crate) struct Rules {
     timezone: &'static str,
     approval_timeout: &'static str,
     entries: [Option<Entry>; 2],
+    ways: Ways,
+    /// The role that a rule asks for, where there is the rule.
+    rule: Option<&'static str>,
+    /// What the team may spend in a day and in a month.
+    budgets: [Option<&'static str>; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +57,11 @@ struct Entry {
     on_approval: &'static str,
     owner: Option<&'static str>,
     fraudulent: bool,
+    /// A role, and how many people.
+    panel: Option<(Option<&'static str>, u16)>,
+    in_team: bool,
+    weekly_cap: Option<&'static str>,
+    monthly_cap: Option<&'static str>,
 }
 
 /// A charge that is there at the beginning.
@@ -114,6 +137,9 @@ pub(crate) enum Act {
     Resume {
         agent: Option<usize>,
     },
+    /// The team is stopped, or goes on.
+    StopTeam,
+    ResumeTeam,
     Rotate {
         agent: usize,
         at_once: bool,
@@ -149,6 +175,30 @@ pub(crate) enum Act {
     Resolve {
         pick: u64,
     },
+    /// Two people, or one of them twice, approve the same.
+    Panel {
+        pick: u64,
+        users: [&'static str; 2],
+    },
+    /// Somebody gets other roles, or loses all.
+    Seat {
+        user: &'static str,
+        roles: &'static [&'static str],
+    },
+    /// People say yes, and one of them loses the role for it at once, for a while.
+    PanelAndUnseat {
+        pick: u64,
+        user: &'static str,
+    },
+    /// Somebody lets it be asked again what a person denied.
+    Reopen {
+        pick: u64,
+        user: &'static str,
+    },
+    /// Somebody changes in the store what reviewers are asked.
+    Tamper {
+        pick: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -163,6 +213,14 @@ pub(crate) const AGENTS: [&str; 2] = ["anna", "bert"];
 /// People: two who may review, one of them an owner, and one who may not.
 pub(crate) const USERS: [(&str, &str); 3] =
     [("rita", "support-leads"), ("mona", "owner"), ("vic", "viewer")];
+/// More of them, where several have to agree.
+pub(crate) const PANEL: [(&str, &str); 2] = [("rolf", "support-leads"), ("lena", "risk")];
+/// The team.
+pub(crate) const TEAM: &str = "desk";
+/// The rule that asks for a role of its own when the customer asked for the refund.
+pub(crate) const RULE: &str = "asked-for";
+/// That role.
+pub(crate) const RULE_ROLE: &str = "risk";
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
@@ -202,7 +260,8 @@ impl Plan {
         let start: jiff::Timestamp = draw.pick(&STARTS).parse().expect("a time");
         let base_ms = start.as_millisecond();
         let timezone = *draw.pick(&ZONES);
-        let policy = Rules::of(&mut draw, timezone);
+        let ways = Ways::of(seed);
+        let policy = Rules::of(&mut draw, timezone, ways);
         let count = draw.between(1, 4) as usize;
         let charges: Vec<_> = (0..count).map(|n| PlannedCharge::of(&mut draw, n)).collect();
         let bursts = draw.between(1, 4);
@@ -214,18 +273,20 @@ impl Plan {
                 let n = ops.len() as u64;
                 let mut own = Draw::of(seed, 11, n);
                 let at_ms = begins_ms + own.below(span);
-                ops.push(Op { n, at_ms, act: Act::of(&mut own, seed, &charges, timezone) });
+                ops.push(Op { n, at_ms, act: Act::of(&mut own, seed, &charges, timezone, ways) });
             }
             begins_ms += span;
             if burst + 1 < bursts {
                 begins_ms += *draw.pick(&GAPS);
             }
         }
+        more(seed, ways, &mut ops);
         ops.sort_by_key(|op| op.at_ms);
         let is_fretted_over = draw.permille(350);
         let clocks = (0..4).map(|node| clock(seed, node, &ops)).collect();
         Self {
             base_ms,
+            ways,
             policy,
             charges,
             ops,
@@ -270,7 +331,7 @@ fn clock(seed: u64, node: u64, ops: &[Op]) -> (i64, Vec<(u64, i64)>) {
 }
 
 impl Rules {
-    pub(crate) fn of(draw: &mut Draw, timezone: &'static str) -> Self {
+    pub(crate) fn of(draw: &mut Draw, timezone: &'static str, ways: Ways) -> Self {
         let entry = |draw: &mut Draw| {
             (!draw.permille(40)).then(|| Entry {
                 daily_cap: draw.word(&["60.00", "120.00", "1000.00", "1000.00"]),
@@ -285,13 +346,51 @@ impl Rules {
                 on_approval: draw.word(&["execute", "agent"]),
                 owner: *draw.pick(&[None, Some("mona"), Some("rita")]),
                 fraudulent: draw.permille(800),
+                panel: None,
+                in_team: false,
+                weekly_cap: None,
+                monthly_cap: None,
             })
         };
-        Self {
+        let rules = Self {
             timezone,
             approval_timeout: draw.word(&["1m", "10m", "2h", "24h", "24h", "14d"]),
             entries: [entry(draw), entry(draw)],
+            ways,
+            rule: None,
+            budgets: [None, None],
+        };
+        rules.with_panel(draw).with_team(draw)
+    }
+
+    fn with_panel(mut self, draw: &mut Draw) -> Self {
+        if !self.ways.panel {
+            return self;
         }
+        for entry in self.entries.iter_mut().flatten() {
+            let role =
+                *draw.pick(&[None, Some("support-leads"), Some("support-leads"), Some("risk")]);
+            entry.panel = Some((role, *draw.pick(&[1, 2, 2])));
+            entry.approval_threshold =
+                *draw.pick(&[None, Some("0.01"), Some("0.01"), Some("20.00")]);
+        }
+        self.rule = draw.permille(500).then_some(RULE_ROLE);
+        self
+    }
+
+    fn with_team(mut self, draw: &mut Draw) -> Self {
+        if !self.ways.team {
+            return self;
+        }
+        for entry in self.entries.iter_mut().flatten() {
+            entry.in_team = draw.permille(850);
+            entry.weekly_cap = *draw.pick(&[None, Some("90.00"), Some("150.00"), Some("2000.00")]);
+            entry.monthly_cap = *draw.pick(&[None, None, Some("120.00"), Some("5000.00")]);
+        }
+        let daily = *draw.pick(&[None, Some("70.00"), Some("110.00"), Some("1000.00")]);
+        let monthly = *draw.pick(&[None, Some("150.00"), Some("9000.00")]);
+        self.budgets = [daily, monthly];
+        self
     }
 
     /// The same, but every refund waits for a person.
@@ -314,6 +413,14 @@ impl Rules {
             "[organization]\ntimezone = \"{}\"\napproval_timeout = \"{}\"\n",
             self.timezone, self.approval_timeout
         );
+        if self.ways.team {
+            text.push_str(&format!("[teams.{TEAM}]\n"));
+            for (key, value) in ["daily_budget", "monthly_budget"].iter().zip(self.budgets) {
+                if let Some(value) = value {
+                    text.push_str(&format!("{key} = \"{value}\"\n"));
+                }
+            }
+        }
         for (name, entry) in AGENTS.iter().zip(&self.entries) {
             let Some(entry) = entry else { continue };
             let methods = if entry.fraudulent {
@@ -330,12 +437,28 @@ impl Rules {
                 ("max_per_payment", entry.max_per_payment),
                 ("approval_threshold", entry.approval_threshold),
                 ("owner", entry.owner),
+                ("team", entry.in_team.then_some(TEAM)),
+                ("weekly_cap", entry.weekly_cap),
+                ("monthly_cap", entry.monthly_cap),
             ];
             for (key, value) in optional {
                 if let Some(value) = value {
                     text.push_str(&format!("{key} = \"{value}\"\n"));
                 }
             }
+            if let Some((role, people)) = entry.panel {
+                text.push_str(&format!("approvals_required = {people}\n"));
+                if let Some(role) = role {
+                    text.push_str(&format!("reviewers = [\"{role}\"]\n"));
+                }
+            }
+        }
+        if let Some(role) = self.rule {
+            text.push_str(&format!(
+                "[[rules]]\nid = \"{RULE}\"\nagents = [\"*\"]\n\
+                 reason_in = [\"requested_by_customer\"]\ncontrol = \"require_approval\"\n\
+                 reviewers = [\"{role}\"]\n"
+            ));
         }
         text
     }
@@ -363,7 +486,13 @@ impl PlannedCharge {
 }
 
 impl Act {
-    fn of(draw: &mut Draw, seed: u64, charges: &[PlannedCharge], timezone: &'static str) -> Self {
+    fn of(
+        draw: &mut Draw,
+        seed: u64,
+        charges: &[PlannedCharge],
+        timezone: &'static str,
+        ways: Ways,
+    ) -> Self {
         let agent = draw.below(2) as usize;
         let pick = draw.bits();
         let charge = draw.below(charges.len() as u64) as usize;
@@ -385,7 +514,7 @@ impl Act {
             81..82 => Self::ApproveAndStop { pick, agent },
             82..86 => Self::ApplyPolicy(Box::new({
                 let timezone = if draw.permille(200) { *draw.pick(&ZONES) } else { timezone };
-                Rules::of(draw, timezone)
+                Rules::of(draw, timezone, ways)
             })),
             86..88 => Self::Stop { agent: draw.permille(500).then_some(agent) },
             88..91 => Self::Resume { agent: draw.permille(500).then_some(agent) },
@@ -408,6 +537,55 @@ impl Act {
                 Self::Move { pick, status }
             }
         }
+    }
+}
+
+impl Ways {
+    fn of(seed: u64) -> Self {
+        let mut draw = Draw::of(seed, 30, 0);
+        Self { panel: draw.permille(300), team: draw.permille(300), rates: draw.permille(250) }
+    }
+}
+
+/// What people do where there are more of them, or a team: beside what happens anyway.
+fn more(seed: u64, ways: Ways, ops: &mut Vec<Op>) {
+    let mut draw = Draw::of(seed, 31, 0);
+    let panel = if ways.panel { draw.between(3, 9) } else { 0 };
+    let team = if ways.team { draw.below(4) } else { 0 };
+    let times: Vec<u64> = ops.iter().map(|op| op.at_ms).collect();
+    for extra in 0..panel + team {
+        let n = ops.len() as u64;
+        let mut own = Draw::of(seed, 32, extra);
+        let at_ms = *own.pick(&times) + own.below(1500);
+        let act = if extra < panel { Act::of_panel(&mut own) } else { Act::of_team(&mut own) };
+        ops.push(Op { n, at_ms, act });
+    }
+}
+
+impl Act {
+    fn of_panel(draw: &mut Draw) -> Self {
+        let pick = draw.bits();
+        let people = ["rita", "rita", "rolf", "lena", "mona"];
+        match draw.below(100) {
+            0..45 => Self::Panel { pick, users: [draw.word(&people), draw.word(&people)] },
+            45..60 => Self::Seat {
+                user: draw.word(&["rita", "rolf", "lena"]),
+                roles: draw.pick::<&[&str]>(&[
+                    &["support-leads"],
+                    &["support-leads", "risk"],
+                    &["risk"],
+                    &["viewer"],
+                    &[],
+                ]),
+            },
+            60..78 => Self::PanelAndUnseat { pick, user: draw.word(&["rita", "rolf", "lena"]) },
+            78..90 => Self::Reopen { pick, user: draw.word(&["rita", "mona", "vic"]) },
+            _ => Self::Tamper { pick },
+        }
+    }
+
+    const fn of_team(draw: &mut Draw) -> Self {
+        if draw.permille(550) { Self::StopTeam } else { Self::ResumeTeam }
     }
 }
 

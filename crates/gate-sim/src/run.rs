@@ -212,7 +212,7 @@ impl Course {
             .values()
             .filter(|entry| entry.intent.state == State::Submitted)
             .filter(|entry| {
-                let stopped = seen.ledger.stopped_since(&entry.intent.agent).is_some();
+                let stopped = seen.ledger.stopped_since(&entry.intent).is_some();
                 let old = entry.submitted_ms + 22 * HOUR_MS < now_ms;
                 !stopped && !old && !entry.answers_500 && !entry.intent.needs_person
             })
@@ -227,7 +227,8 @@ impl Course {
         self.executor.handle().spawn(Node::DESK, async move {
             let admin = Admin::new(&world.desk, Actor::cli("sim", None));
             let agents = crate::plan::AGENTS.iter().map(|name| Whom::Agent(name));
-            for whom in agents.chain([Whom::Everybody]) {
+            let team = gate_core::TeamName::parse(crate::plan::TEAM).expect("a name");
+            for whom in agents.chain([Whom::Everybody, Whom::Team(&team)]) {
                 // Who is not stopped cannot be resumed.
                 let _ = admin.resume(whom, None).await;
             }

@@ -405,7 +405,7 @@ impl Seen {
             breaches.push(("I2", format!("{id} is sent and was never submitted")));
         }
         let dazed = self.dazed.get(&node).is_some_and(|until_ms| now_ms < *until_ms);
-        if let Some(since) = self.ledger.stopped_since(&entry.intent.agent)
+        if let Some(since) = self.ledger.stopped_since(&entry.intent)
             && now_ms > since + STOP_SLACK_MS
             && !dazed
         {

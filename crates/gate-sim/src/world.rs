@@ -23,7 +23,8 @@ use crate::draw::Draw;
 use crate::executor::{Bell, Handle, Node};
 use crate::faults::{Class, Faults};
 use crate::people::resolves;
-use crate::plan::{AGENTS, Plan, USERS};
+use crate::plan::{AGENTS, PANEL, Plan, USERS};
+use crate::rates;
 use crate::run::Options;
 use crate::store::SimStore;
 use crate::transport::{API_BASE, STRIPE_KEY, SimTransport, Stripe};
@@ -45,6 +46,8 @@ const QUIET_MS: u64 = 3 * 3_600_000;
 const VERY_QUIET_MS: u64 = 10 * 3_600_000;
 /// How often exchange rates are fetched.
 const RATES_MS: u64 = 48 * 3_600_000;
+/// The same where they move.
+const MOVING_RATES_MS: u64 = 3 * 3_600_000;
 
 /// The core of one gateway process.
 pub(crate) struct Gateway {
@@ -87,12 +90,20 @@ impl KeySource for OneKey {
     }
 }
 
-struct Feed(Stripe);
+struct Feed {
+    stripe: Stripe,
+    handle: Handle,
+    /// In a world of moving rates: its seed, and when it began.
+    moving: Option<(u64, i64)>,
+}
 
 #[async_trait]
 impl RatesFeed for Feed {
     async fn fetch(&self) -> Result<Vec<u8>, String> {
-        Ok(self.0.rates())
+        match self.moving {
+            Some((seed, base_ms)) => rates::feed(seed, base_ms, self.handle.now_ms()),
+            None => Ok(self.stripe.rates()),
+        }
     }
 }
 
@@ -125,7 +136,10 @@ impl World {
             seed,
             reads: AtomicU64::new(0),
         };
-        let desk = authority(Arc::new(desk_store), Arc::clone(&clocks[2]), Arc::clone(&ids[2]));
+        let config = counting(seed, &plan);
+        witness.seen().ledger.counts_by(config.rates_max_age, config.pins.clone());
+        let (clock, desk_ids) = (Arc::clone(&clocks[2]), Arc::clone(&ids[2]));
+        let desk = Arc::new(LocalAuthority::new(Arc::new(desk_store), clock, desk_ids, config));
         Self {
             seed,
             handle: handle.clone(),
@@ -148,9 +162,10 @@ impl World {
     /// What is there before the first fault: people, agents, a policy, charges, rates.
     pub(crate) async fn set_up(&self) {
         let admin = Admin::new(&self.desk, Actor::cli("sim", None));
-        for (name, role) in USERS {
+        let panel = if self.plan.ways.panel { &PANEL[..] } else { &[] };
+        for (name, role) in USERS.iter().chain(panel) {
             let name = UserName::parse(name).expect("a name");
-            admin.create_user(&name, &[role.to_owned()]).await.expect("a user");
+            admin.create_user(&name, &[(*role).to_owned()]).await.expect("a user");
         }
         for name in AGENTS {
             let name = AgentName::parse(name).expect("a name");
@@ -166,7 +181,7 @@ impl World {
             let made = self.stripe.control("POST", "charges", &order);
             assert_eq!(made["id"], charge.id, "{made}");
         }
-        let sweeper = Sweeper::new(Arc::clone(&self.desk), Arc::new(Feed(self.stripe.clone())));
+        let sweeper = Sweeper::new(Arc::clone(&self.desk), Arc::new(self.feed()));
         sweeper.refresh_rates().await.expect("rates");
         self.witness.seen().canaries.push(STRIPE_KEY.to_owned());
         self.is_set_up.store(true, Ordering::Relaxed);
@@ -181,6 +196,11 @@ impl World {
             Some(agent) => agent.keys.push((key, hash)),
             None => agents.push(Agent { id: row.id.clone(), keys: vec![(key, hash)] }),
         }
+    }
+
+    fn feed(&self) -> Feed {
+        let moving = self.plan.ways.rates.then_some((self.seed, self.plan.base_ms));
+        Feed { stripe: self.stripe.clone(), handle: self.handle.clone(), moving }
     }
 
     /// A gateway that is up.
@@ -220,7 +240,9 @@ impl World {
             config,
             Arc::new(OneKey),
         );
-        let authority = authority(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids));
+        let config = counting(self.seed, &self.plan);
+        let local = (Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids));
+        let authority = Arc::new(LocalAuthority::new(local.0, local.1, local.2, config));
         let port: Arc<dyn Authority> = Arc::new(SimAuthority {
             node,
             inner: Arc::clone(&authority),
@@ -239,7 +261,7 @@ impl World {
         *self.gateways[which].lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Arc::new(gateway));
         self.witness.line(|| format!("gateway {} is up", node.0));
-        let sweeper = Sweeper::new(authority, Arc::new(Feed(self.stripe.clone())));
+        let sweeper = Sweeper::new(authority, Arc::new(self.feed()));
         let sweeper = Arc::new(sweeper);
         self.handle.spawn(node, Arc::clone(self).reconciles(reconciler, store));
         self.handle.spawn(node, Arc::clone(self).sweeps(Arc::clone(&sweeper)));
@@ -355,7 +377,9 @@ impl World {
     async fn fetches_rates(self: Arc<Self>, sweeper: Arc<Sweeper>) {
         // The world begins with today's.
         loop {
-            self.handle.sleep(RATES_MS).await;
+            let moving = self.plan.ways.rates;
+            let pause_ms = if moving { self.pause_ms(MOVING_RATES_MS) } else { RATES_MS };
+            self.handle.sleep(pause_ms).await;
             let _ = sweeper.refresh_rates().await;
         }
     }
@@ -377,7 +401,10 @@ fn kept(faults: &Faults, node: usize, jumps: &[(u64, i64)]) -> Vec<(u64, i64)> {
     kept.map(|(_, jump)| *jump).collect()
 }
 
-fn authority(store: Arc<dyn Store>, clock: Arc<SimClock>, ids: Arc<SimIds>) -> Arc<LocalAuthority> {
+fn counting(seed: u64, plan: &Plan) -> AuthorityConfig {
     let config = AuthorityConfig { lease: LEASE, ..AuthorityConfig::default() };
-    Arc::new(LocalAuthority::new(store, clock, ids, config))
+    if !plan.ways.rates {
+        return config;
+    }
+    AuthorityConfig { pins: rates::pins(seed), rates_max_age: rates::MAX_AGE, ..config }
 }

@@ -111,6 +111,9 @@ impl Admin<'_> {
             }
             let mut next = intent.clone();
             next.denied_by = Some(Denier::Reopened);
+            if bugs::on(Bug::ReopenForgetsDenial) {
+                next.approval = None;
+            }
             next.updated_at = world.now;
             let details = serde_json::json!({
                 "intent": intent.id.as_str(),
@@ -189,7 +192,8 @@ fn approve(
     }
     let vote =
         Vote { by: user.name.clone(), roles: user.roles.clone(), at: site.now, note: note.clone() };
-    let others = before.iter().filter(|older| older.by != user.name).cloned();
+    let twice = bugs::on(Bug::VoteCountsTwice);
+    let others = before.iter().filter(|older| older.by != user.name || twice).cloned();
     let after: Vec<Vote> = others.chain([vote.clone()]).collect();
     let still = votes::needs(intent, &after, policy, users);
     let counts: fn(&[Need]) -> Vec<u16> = |needs| needs.iter().map(|need| need.missing).collect();
