@@ -93,7 +93,9 @@ impl Reconciler {
         D: Future<Output = Option<Result<State, ActionError>>>,
     {
         let claims = self.refunds.authority().claim(work, CLAIMS_MAX).await?;
-        done.more |= claims.len() >= usize::from(CLAIMS_MAX);
+        // What a stop holds comes without a lease, and would come again at once.
+        let is_held = |claim: &Claim| claim.lease.span.is_zero();
+        done.more |= claims.len() >= usize::from(CLAIMS_MAX) && !claims.iter().all(is_held);
         let driven = claims.into_iter().map(|claim| {
             let (id, driven) = (claim.intent.id.clone(), drive(claim));
             async move { (id, driven.await) }

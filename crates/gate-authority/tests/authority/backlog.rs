@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use gate_authority::Whom;
-use gate_core::{AttemptId, Authority, IntentId, State};
+use gate_core::{AttemptId, Authority, IntentId, State, TeamName};
 
 use crate::world::{PLAIN, World, approval, ask, run, user};
 
@@ -75,4 +75,35 @@ fn what_a_stop_holds_stands_in_nobodys_way() {
     run(world.admin().resume(Whom::Agent("bot"), None)).unwrap();
     while run(world.reconciler().step()).unwrap().more {}
     assert!(held.iter().all(|id| world.state(id) == State::Settled));
+}
+
+/// Who is put into a stopped team has what was approved before held: no reason to look again at once.
+#[test]
+fn held_work_alone_is_no_reason_to_go_on() {
+    let world = World::new("");
+    let team = TeamName::parse("support").unwrap();
+    let policy = |teams: [&str; 2]| {
+        let agents = ["bot", "other"].into_iter().zip(teams).map(|(name, team)| {
+            format!(
+                "[agents.{name}]\nmethods = [\"stripe_refund\"]\n\
+                 allowed_hosts = [\"stripe-refund.action\"]\ndaily_cap = \"5000\"\n\
+                 approval_threshold = \"1\"\nteam = \"{team}\"\n"
+            )
+        });
+        let text = format!("[teams.sales]\n[teams.support]\n{}", agents.collect::<String>());
+        run(world.admin().apply_policy(&text)).unwrap();
+    };
+    policy(["sales", "support"]);
+    for n in 0..MANY {
+        let charge = format!("ch_many{n}");
+        world.till.add_charge(&charge, 100, "usd");
+        world.approve(&world.decide(&format!("k{n} {charge} 100")).intent);
+    }
+    run(world.admin().stop(Whom::Team(&team), None)).unwrap();
+    policy(["support", "support"]);
+    let step = world.reconcile();
+    assert_eq!((step.driven.len(), step.more), (0, false));
+    run(world.admin().resume(Whom::Team(&team), None)).unwrap();
+    while run(world.reconciler().step()).unwrap().more {}
+    assert!(world.intents().iter().all(|intent| intent.state == State::Settled));
 }
