@@ -116,10 +116,16 @@ async fn open_embedded(
 ///
 /// What went wrong and what to do.
 pub(crate) fn authority_key(store: &StoreConfig, ids: &dyn Ids) -> Result<AuthorityKey, String> {
-    if let Some(dir) = store.master_key.parent() {
-        make_data_dir(dir)?;
-    }
-    let master = MasterKey::open_or_make(&store.master_key, ids)?;
+    let master = match &store.database {
+        Database::File(_) => {
+            if let Some(dir) = store.master_key.parent() {
+                make_data_dir(dir)?;
+            }
+            MasterKey::open_or_make(&store.master_key, ids)?
+        }
+        // Others may have written to it with a key of theirs.
+        Database::Postgres(_) => MasterKey::open(&store.master_key)?,
+    };
     let seed = master.derive(Purpose::AuthoritySigning, "", AUTHORITY_KEY_GENERATION);
     AuthorityKey::from_seed(&seed).map_err(|fault| fault.to_string())
 }
