@@ -28,6 +28,7 @@ mod mcp;
 mod mcp_stdio;
 mod parallel;
 mod people;
+mod policy_files;
 mod policy_keys;
 mod postgres;
 mod process;

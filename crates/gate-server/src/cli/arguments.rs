@@ -222,7 +222,8 @@ fn intent() -> Command {
                 ),
             admin("show", "One intent").arg(name("id", "The intent: int_…")),
             admin("cancel", "Withdraw what is pending or approved")
-                .arg(name("id", "The intent: int_…")),
+                .arg(name("id", "The intent: int_…"))
+                .arg(acting()),
             admin("resolve", "Say what became of a refund that nobody could find out about")
                 .arg(name("id", "The intent: int_…"))
                 .arg(text("as", "User who found out").required(true))
