@@ -10,6 +10,7 @@ use std::time::Duration;
 use gate_burnbound::{AuthorityKey, ClientSettings, GatewaySecret, RemoteAuthority, SecretSource};
 use gate_core::{Channel, Clock, Ids};
 use gate_http::{HyperTransport, Transport};
+use gate_served::Served;
 use gate_store::{PostgresStore, SqliteStore, Store};
 use gate_tools::{LocalTools, McpDoor, Ports};
 use tokio_util::sync::CancellationToken;
@@ -140,13 +141,10 @@ async fn serve_authority(
     let (listener, address) = listen::open(listen).await.map_err(|error| {
         format!("cannot listen on {listen}: {error}; choose another AUTHORITY_LISTEN")
     })?;
-    let api = Arc::new(AuthorityApi {
-        authority: Arc::clone(&embedded.authority),
-        key,
-        clock: Arc::clone(&world.clock),
-        ids: Arc::clone(&world.ids),
-        stopping: CancellationToken::new(),
-    });
+    let authority = Arc::clone(&embedded.authority);
+    let (clock, ids) = (Arc::clone(&world.clock), Arc::clone(&world.ids));
+    let served = Served { authority, key, clock, ids };
+    let api = Arc::new(AuthorityApi { served, stopping: CancellationToken::new() });
     Ok(ServedAuthority { api, listener, address, tls: world.tls.clone() })
 }
 
