@@ -29,6 +29,7 @@ use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
 use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
 use gate_tools::{LocalTools, McpDoor, Ports};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -110,6 +111,8 @@ pub(crate) struct World {
     pub(crate) key: String,
     pub(crate) sandbox: SharedSandbox,
     pub(crate) store: Arc<dyn Store>,
+    /// Where the sandbox listens.
+    pub(crate) stripe_at: SocketAddr,
     pub(crate) wire: Arc<Wire>,
     /// Where the store's file is, if it has one.
     _dir: Option<tempfile::TempDir>,
@@ -421,6 +424,7 @@ impl Setup {
             key: String::new(),
             sandbox,
             store,
+            stripe_at,
             wire,
             _dir: dir,
             stop,
@@ -488,19 +492,31 @@ pub(crate) fn outside(sandbox: &SharedSandbox, path: &str, form: &str) {
     assert_eq!(reply.status, 200, "{path}: {}", String::from_utf8_lossy(&reply.body));
 }
 
-/// A clock whose days a test moves. Uptime, and with it every wait, is real.
+/// A clock that a test moves: its days alone, or with them whatever waits.
 pub(crate) struct TestClock {
     system: SystemClock,
     ahead_millis: AtomicI64,
+    /// What has passed besides the real time.
+    passed: watch::Sender<Duration>,
 }
 
 impl TestClock {
     fn new() -> Self {
-        Self { system: SystemClock::start(), ahead_millis: AtomicI64::new(BEGINS_MILLIS) }
+        Self {
+            system: SystemClock::start(),
+            ahead_millis: AtomicI64::new(BEGINS_MILLIS),
+            passed: watch::Sender::default(),
+        }
     }
 
+    /// Moves the date. Waits take as long as before.
     pub(crate) fn advance(&self, span: Duration) {
         self.ahead_millis.fetch_add(span.as_millis() as i64, Ordering::SeqCst);
+    }
+
+    /// Lets time pass, for every wait and timeout too.
+    pub(crate) fn pass(&self, span: Duration) {
+        self.passed.send_modify(|passed| *passed += span);
     }
 }
 
@@ -511,11 +527,22 @@ impl Clock for TestClock {
     }
 
     fn uptime(&self) -> Duration {
-        self.system.uptime()
+        self.system.uptime() + *self.passed.borrow()
     }
 
     fn sleep_until(&self, at: Deadline) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        self.system.sleep_until(at)
+        let (system, mut passed) = (self.system, self.passed.subscribe());
+        Box::pin(async move {
+            loop {
+                let ahead = *passed.borrow_and_update();
+                let real = system.sleep_until(Deadline::at(at.left(ahead)));
+                tokio::select! {
+                    () = real => return,
+                    // The clock is gone, and nobody is left who would wait.
+                    moved = passed.changed() => if moved.is_err() { return },
+                }
+            }
+        })
     }
 }
 
