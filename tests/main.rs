@@ -19,6 +19,7 @@ mod audit;
 mod audit_log;
 mod bad_input;
 mod client;
+mod clock;
 mod command_line;
 mod commits;
 mod connector;
