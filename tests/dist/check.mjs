@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
@@ -62,6 +63,7 @@ try {
   console.log("ok the bundle is installed");
 
   const child = spawn(config.command, config.args, { env: config.env, stdio: ["pipe", "pipe", "inherit"] });
+  await once(child, "spawn");
   const answers = readline.createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   const ask = async (id, method, params) => {
@@ -82,7 +84,7 @@ try {
   assert.equal((await ask(3, "tools/call", refund)).structuredContent.status, "refunded");
   assert.equal((await scene.refunds()).length, 1);
   child.stdin.end();
-  assert.equal(await new Promise((done) => child.on("close", done)), 0);
+  assert.deepEqual(await once(child, "close"), [0, null]);
   console.log("ok the bundle's command refunds");
 } finally {
   scene?.close();
