@@ -5,13 +5,16 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use gate_core::AgentKey;
 use http::request::Parts;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
+use rmcp::ServerHandler;
 use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
@@ -26,20 +29,36 @@ const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
 
 /// The HTTP door.
-pub struct McpDoor(StreamableHttpService<McpServer, NeverSessionManager>);
+pub struct McpDoor(Box<dyn Messages>);
 
 impl McpDoor {
     /// A door to `toolbox` of a program of this `version`.
     #[must_use]
     pub fn new(toolbox: Arc<dyn Toolbox>, version: &'static str) -> Self {
-        let server = McpServer { toolbox, key: None, version };
-        let config = StreamableHttpServerConfig::default()
+        let server = McpServer::new(toolbox, version);
+        let sessions: Arc<NeverSessionManager> = Arc::default();
+        Self::to(StreamableHttpService::new(move || Ok(server.clone()), sessions, Self::config()))
+    }
+
+    /// A door to another server, such as ours with what a test adds.
+    #[must_use]
+    pub fn to<S, M>(service: StreamableHttpService<S, M>) -> Self
+    where
+        S: ServerHandler + Send + 'static,
+        M: SessionManager,
+    {
+        Self(Box::new(service))
+    }
+
+    /// How the SDK is to serve: without sessions, and in one piece of JSON unless there is more to
+    /// tell than the answer.
+    #[must_use]
+    pub fn config() -> StreamableHttpServerConfig {
+        StreamableHttpServerConfig::default()
             // Checked before, by the gateway's own list.
             .disable_allowed_hosts()
             .with_legacy_session_mode(false)
-            .with_json_response(true);
-        let make = move || Ok(server.clone());
-        Self(StreamableHttpService::new(make, Arc::default(), config))
+            .with_json_response(true)
     }
 
     /// Answers one message of whoever holds `key`.
@@ -55,7 +74,24 @@ impl McpDoor {
         }
         head.headers.remove(header::AUTHORIZATION);
         head.extensions.insert(key);
-        self.0.handle(Request::from_parts(head, Full::new(body))).await
+        self.0.answer(Request::from_parts(head, Full::new(body))).await
+    }
+}
+
+/// Whatever server is behind the door.
+#[async_trait]
+trait Messages: Send + Sync {
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Response<BoxBody<Bytes, Infallible>>;
+}
+
+#[async_trait]
+impl<S, M> Messages for StreamableHttpService<S, M>
+where
+    S: ServerHandler + Send + 'static,
+    M: SessionManager,
+{
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Response<BoxBody<Bytes, Infallible>> {
+        self.handle(request).await
     }
 }
 

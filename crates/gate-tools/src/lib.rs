@@ -29,6 +29,7 @@ mod toolbox;
 pub use describe::own_tools;
 pub use door::McpDoor;
 pub use local::{LocalTools, tool};
+pub use mcp::McpServer;
 pub use stdio::{StdioEnded, serve_stdio};
 pub use table::{Answered, Hints, Looked, Ports, Running, TABLE, Tool};
 pub use toolbox::{Called, NoSuchTool, Toolbox};

@@ -28,15 +28,27 @@ const INSTRUCTIONS: &str = "Refunds under a spending policy. Ask with stripe_ref
 
 /// One server; cheap, made anew for each request over HTTP.
 #[derive(Clone)]
-pub(crate) struct McpServer {
-    pub(crate) toolbox: Arc<dyn Toolbox>,
+pub struct McpServer {
+    toolbox: Arc<dyn Toolbox>,
     /// The key of whoever calls, where one client is served; else each request carries its own.
-    pub(crate) key: Option<AgentKey>,
+    key: Option<AgentKey>,
     /// The program's version.
-    pub(crate) version: &'static str,
+    version: &'static str,
 }
 
 impl McpServer {
+    /// A server of `toolbox`, of a program of this `version`, to callers whose requests carry their
+    /// keys as [`McpDoor`](crate::McpDoor) hands them on.
+    #[must_use]
+    pub fn new(toolbox: Arc<dyn Toolbox>, version: &'static str) -> Self {
+        Self { toolbox, key: None, version }
+    }
+
+    /// The same, to the holder of `key` alone.
+    pub(crate) fn of(self, key: AgentKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
     fn key(&self, context: &RequestContext<RoleServer>) -> Result<AgentKey, ErrorData> {
         let sent = || context.extensions.get::<http::request::Parts>()?.extensions.get();
         let key = self.key.as_ref().or_else(sent);
