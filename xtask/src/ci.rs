@@ -63,19 +63,19 @@ const STEPS: [Step; 15] = [
         ),
     },
     Step { name: "generated", run: generate::check, remedy: None },
-    Step { name: "contract", run: contract::run, remedy: None },
-    Step { name: "clients", run: clients::run, remedy: None },
+    // Builds the release binary, which is what the steps after it run.
     Step {
         name: "demo",
         run: demo,
         remedy: Some("run `cargo run --release -- demo --once` and read what it says"),
     },
+    Step { name: "contract", run: contract::run, remedy: None },
+    Step { name: "clients", run: clients::run, remedy: None },
     Step {
         name: "sim",
         run: simulation,
         remedy: Some("run `cargo xtask sim --seed N` with the seed above, and read its timeline"),
     },
-    // After the demo, which has built the release binary.
     Step {
         name: "torture",
         run: |workspace| torture::run(workspace, &["--kills", "200"]),
