@@ -109,3 +109,58 @@ fn not_a_message(error: &serde_json::Error) -> Response<BoxBody<Bytes, Infallibl
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use rmcp::model::{ListToolsResult, PaginatedRequestParams};
+    use rmcp::service::RequestContext;
+    use rmcp::{ErrorData, RoleServer};
+
+    use super::*;
+
+    /// Keeps what a request shows to whatever lies behind the door.
+    #[derive(Clone, Default)]
+    struct Curious(Arc<Mutex<String>>);
+
+    impl ServerHandler for Curious {
+        async fn list_tools(
+            &self,
+            _: Option<PaginatedRequestParams>,
+            context: RequestContext<RoleServer>,
+        ) -> Result<ListToolsResult, ErrorData> {
+            let head = context.extensions.get::<Parts>().unwrap();
+            let key = head.extensions.get::<AgentKey>().unwrap();
+            assert_eq!(key.expose(), "bb_agent_canary");
+            *self.0.lock().unwrap() = format!("{head:?} {key:?} {context:?}");
+            Ok(ListToolsResult::default())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_key_goes_in_beside_the_request_and_its_header_does_not() {
+        let curious = Curious::default();
+        let server = curious.clone();
+        let sessions: Arc<NeverSessionManager> = Arc::default();
+        let service =
+            StreamableHttpService::new(move || Ok(server.clone()), sessions, McpDoor::config());
+        let head = Request::post("/mcp")
+            .header("host", "gate.example.com")
+            .header("authorization", "Bearer bb_agent_canary")
+            .header("authorization", "Basic bb_agent_canary")
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .header("x-kept", "yes");
+        let (head, ()) = head.body(()).unwrap().into_parts();
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+        let key = AgentKey::new("bb_agent_canary".to_owned());
+        let answer = McpDoor::to(service).answer(key, head, body.into()).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let seen = curious.0.lock().unwrap().clone();
+        assert!(seen.contains("x-kept"), "{seen}");
+        for word in ["canary", "authorization"] {
+            assert!(!seen.to_lowercase().contains(word), "{word} in {seen}");
+        }
+    }
+}

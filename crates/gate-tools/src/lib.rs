@@ -31,5 +31,5 @@ pub use door::McpDoor;
 pub use local::{LocalTools, tool};
 pub use mcp::McpServer;
 pub use stdio::{StdioEnded, serve_stdio};
-pub use table::{Answered, Hints, Looked, Ports, Running, TABLE, Tool};
-pub use toolbox::{Called, NoSuchTool, Toolbox};
+pub use table::{Answered, Call, Hints, Looked, Ports, Running, TABLE, Tool};
+pub use toolbox::{Called, NoSuchTool, Progress, Toolbox};
