@@ -9,6 +9,7 @@ mod audit;
 mod check;
 mod output;
 mod policy;
+mod set_up;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use crate::config::{self, ConfigFault, Flags, Lookup, Process};
 use crate::serve::{self, MakeDoor};
 use crate::{demo, forward, logging, stripe_sandbox};
 
-pub(crate) use admin::mcp_set_up;
 pub(crate) use output::Output;
+pub(crate) use set_up::{SetUp, this_program};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
