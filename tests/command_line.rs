@@ -40,6 +40,28 @@ fn the_first_line_is_where_it_listens() {
     assert_eq!(json.first_line, format!("{{\"listening\":\"http://{}\"}}\n", json.at));
 }
 
+/// How each client of MCP is set up, those over HTTP first.
+const CLIENTS: [&str; 7] = [
+    "claude mcp add --transport http",
+    "Cursor, in .cursor/mcp.json",
+    "VS Code, in .vscode/mcp.json",
+    "Codex, in ~/.codex/config.toml",
+    "Any other that takes an address",
+    "Claude Desktop, in claude_desktop_config.json",
+    "\"args\":[\"mcp\"]",
+];
+
+/// The demo says where it listens, and how each client is connected to it.
+#[test]
+fn the_demo_says_how_clients_are_set_up() {
+    let mut demo = Server::of(&["demo"]);
+    let address = format!("http://{}/mcp", demo.at);
+    let words = demo.printed("/_sandbox/faults");
+    let places: Vec<_> = CLIENTS.iter().map(|client| words.find(client)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    assert!(words.matches(&address).count() > 4, "{words}");
+}
+
 #[tokio::test]
 async fn agents_and_their_keys() {
     let sandbox = Server::sandbox();
@@ -50,7 +72,8 @@ async fn agents_and_their_keys() {
 
     let made = home.done(&["agent", "create", "other-bot", "--json"]);
     assert_eq!(members(&made.json()), ["id", "name", "key"]);
-    assert!(made.err.contains("claude mcp add --transport http"), "{}", made.err);
+    let places: Vec<_> = CLIENTS.iter().map(|client| made.err.find(client)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {}", made.err);
     assert!(!made.err.contains(made.json()["key"].as_str().unwrap()), "a key is a result alone");
     assert!(made.json()["id"].as_str().unwrap().starts_with("agt_"));
     assert_eq!(budget(made.json()["key"].as_str().unwrap()).await, 200);

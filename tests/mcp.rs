@@ -1,11 +1,23 @@
 //! The tools over MCP's HTTP door and over plain HTTP, on a gateway in this process: what is let
 //! in, what arguments are taken, and that a reply which is lost costs nobody a second refund.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::rpc::{MCP, VERSIONS, call, initialize, post, request, result, tool_call};
+use crate::rpc::{
+    Called, MCP, VERSIONS, call, events, initialize, post, progress, request, result, tool_call,
+};
 use crate::world::World;
+
+/// How long Stripe takes where replies are lost, and how long the client waits for it.
+const SLOW_MILLIS: u64 = 3000;
+const PATIENCE: Duration = Duration::from_millis(500);
+/// What is at once, for a person.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// Most repetitions of a request while it is in progress.
+const REPEATS_MAX: usize = 10;
 
 /// A message that is answered for anybody who gets in.
 fn list() -> Value {
@@ -191,7 +203,8 @@ async fn a_refund_from_asking_to_the_end() {
         let as_http = world.ask(&large).await;
         world.approve(&as_http).await;
     };
-    let (status, ()) = tokio::join!(waiting, deciding);
+    let both = async { tokio::join!(waiting, deciding) };
+    let (status, ()) = tokio::time::timeout(AT_ONCE, both).await.expect("it was not told at once");
     assert_eq!(status.text("/state"), "approved");
 
     world.run_by_itself();
@@ -232,66 +245,179 @@ async fn a_refund_from_asking_to_the_end() {
     assert_eq!(found.line(), "error approval_not_found");
 }
 
+/// Gives up a call after half a second, while Stripe takes three, and says so.
+async fn lose(world: &World, arguments: &Value) {
+    world.delay(SLOW_MILLIS);
+    let lost = post(tool_call(1, "stripe_refund", arguments)).key(&world.key);
+    let patience = tokio::time::timeout(PATIENCE, std::future::pending::<()>());
+    let given_up = async { drop(tokio::join!(patience, world.attempted(1))) };
+    lost.hang_up(world.at, given_up).await;
+    let given_up = json!({ "requestId": 1, "reason": "timeout" });
+    let given_up =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up });
+    assert_eq!(post(given_up).key(&world.key).send(world.at).await.status, 202, "{arguments}");
+}
+
+/// Asks until there is a definite answer.
+async fn definite(world: &World, arguments: &Value) -> Called {
+    for _ in 0..REPEATS_MAX {
+        let called = call(world.at, &world.key, "stripe_refund", arguments).await;
+        if called.line() != "in_progress" {
+            return called;
+        }
+    }
+    panic!("{arguments}: no definite answer");
+}
+
 /// The client gives up while Stripe works, and asks again in each way that clients do.
 #[tokio::test]
 async fn a_lost_reply_is_one_refund() {
-    let table: [(&str, Value, &str); 4] = [
-        // name, the same call again, and what comes of it
-        ("with its key", json!({ "target": "ch_1", "idempotencyKey": "k" }), "refunded"),
-        ("without a key", json!({ "target": "ch_1" }), "refunded"),
-        (
-            "a part, with its key",
-            json!({ "target": "ch_1", "amountMinor": 300, "idempotencyKey": "k" }),
-            "refunded",
-        ),
-        ("a part, without a key", json!({ "target": "ch_1", "amountMinor": 300 }), "refunded"),
+    let table = [
+        json!({ "target": "ch_1", "idempotencyKey": "k" }),
+        json!({ "target": "ch_1" }),
+        json!({ "target": "ch_1", "amountMinor": 300, "idempotencyKey": "k" }),
+        json!({ "target": "ch_1", "amountMinor": 300 }),
     ];
-    for (name, arguments, expected) in table {
-        let world = World::new().await;
+    // Beside each other: each waits for a slow Stripe of its own.
+    let cases = table.iter().map(async |arguments| {
+        let (name, world) = (arguments.to_string(), World::new().await);
         world.charge(&json!({ "id": "ch_1" }));
-        world.delay(400);
-        let lost = post(tool_call(1, "stripe_refund", &arguments)).key(&world.key);
-        lost.hang_up(world.at, world.attempted(1)).await;
-        let cancelled = json!({ "requestId": 1, "reason": "timeout" });
-        let cancelled =
-            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled });
-        assert_eq!(post(cancelled).key(&world.key).send(world.at).await.status, 202, "{name}");
-        let again = call(world.at, &world.key, "stripe_refund", &arguments).await;
-        assert_eq!((again.line().as_str(), again.replayed()), (expected, true), "{name}");
-        let plain = Call::post("/v1/tools/stripe_refund", &arguments).key(&world.key);
+        lose(&world, arguments).await;
+        let again = (0..20).map(|_| definite(&world, arguments));
+        for called in futures_util::future::join_all(again).await {
+            assert_eq!((called.line().as_str(), called.replayed()), ("refunded", true), "{name}");
+        }
+        let plain = Call::post("/v1/tools/stripe_refund", arguments).key(&world.key);
         assert_eq!(plain.send(world.at).await.line(), "200 refunded", "{name}");
-        world.check(name, 1, 1);
-    }
+        world.check(&name, 1, 1);
+    });
+    futures_util::future::join_all(cases).await;
 }
 
+/// A new key is a new refund: one that there is nothing left for, or that a person looks at first.
 #[tokio::test]
-async fn a_fresh_key_after_a_lost_full_refund_names_the_first() {
-    let world = World::new().await;
-    world.charge(&json!({ "id": "ch_1" }));
-    world.delay(300);
-    let first = json!({ "target": "ch_1", "idempotencyKey": "first" });
-    let lost = post(tool_call(1, "stripe_refund", &first)).key(&world.key);
-    lost.hang_up(world.at, world.attempted(1)).await;
-    let made = call(world.at, &world.key, "stripe_refund", &first).await;
-    let fresh = json!({ "target": "ch_1", "idempotencyKey": "fresh" });
-    let fresh = call(world.at, &world.key, "stripe_refund", &fresh).await;
-    assert_eq!(fresh.line(), "error charge_already_refunded");
-    assert_eq!(fresh.text("/intentId"), made.text("/intentId"));
-    world.check("a fresh key", 1, 1);
+async fn a_fresh_key_after_a_lost_refund() {
+    let rule = "[[rules]]\nid = \"refunded-before\"\nrefunded_before = true\n\
+                control = \"require_approval\"";
+    #[rustfmt::skip]
+    let table = [
+        // what is asked for, lost and again   what the fresh key comes to
+        (json!({}),                            "error charge_already_refunded"),
+        (json!({ "amountMinor": 300 }),        "pending_approval"),
+    ];
+    let cases = table.iter().map(async |(amount, expected)| {
+        let world = World::with_policy(&format!("daily_cap = \"1000.00\"\n{rule}")).await;
+        world.charge(&json!({ "id": "ch_1" }));
+        let asking = |key: &str| {
+            let mut arguments = json!({ "target": "ch_1", "idempotencyKey": key });
+            arguments.as_object_mut().unwrap().extend(amount.as_object().unwrap().clone());
+            arguments
+        };
+        lose(&world, &asking("first")).await;
+        let made = definite(&world, &asking("first")).await;
+        assert_eq!((made.line().as_str(), made.replayed()), ("refunded", true), "{expected}");
+        let fresh = definite(&world, &asking("fresh")).await;
+        assert_eq!(fresh.line(), *expected, "{fresh:?}");
+        if fresh.is_error {
+            assert_eq!(fresh.text("/intentId"), made.text("/intentId"));
+        } else {
+            assert_eq!(fresh.text("/reasons/0/rule"), "refunded-before", "{fresh:?}");
+        }
+        world.check(expected, 1, 1);
+    });
+    futures_util::future::join_all(cases).await;
 }
 
 #[tokio::test]
 async fn twenty_at_once_are_one_refund() {
-    for arguments in
-        [json!({ "target": "ch_1", "idempotencyKey": "k" }), json!({ "target": "ch_1" })]
-    {
+    let table = [json!({ "target": "ch_1", "idempotencyKey": "k" }), json!({ "target": "ch_1" })];
+    let cases = table.iter().map(async |arguments| {
         let world = World::new().await;
         world.charge(&json!({ "id": "ch_1" }));
-        world.delay(200);
-        let calls = (0..20).map(|_| call(world.at, &world.key, "stripe_refund", &arguments));
+        world.delay(SLOW_MILLIS);
+        let calls = (0..20).map(|_| definite(&world, arguments));
         for called in futures_util::future::join_all(calls).await {
             assert_eq!(called.line(), "refunded", "{arguments}");
         }
         world.check("twenty at once", 1, 1);
+    });
+    futures_util::future::join_all(cases).await;
+}
+
+/// A listing that reads several pages tells how far it is, whoever gave a token, and answers the
+/// same as in one piece.
+#[tokio::test]
+async fn a_long_listing_tells_how_far_it_is() {
+    let world = World::with_policy("tools = [\"finance_disputes\"]").await;
+    // Three pages without one that is open.
+    for number in 0..210 {
+        let lost = json!({ "status": "lost" });
+        world.charge(&json!({ "id": format!("ch_{number}"), "dispute": lost }));
     }
+    let arguments = json!({ "limit": 100 });
+    let params = |version: Option<&str>| {
+        let mut known = version.map_or(json!({}), meta);
+        known["progressToken"] = json!("mine");
+        json!({ "name": "finance_disputes", "arguments": arguments, "_meta": known })
+    };
+    let whole = post(tool_call(1, "finance_disputes", &arguments)).key(&world.key);
+    let whole = whole.send(world.at).await;
+    assert_eq!(whole.header("content-type"), "application/json");
+    let slow = json!({ "path": "/v1/disputes", "kind": "delay", "delayMs": 50, "times": 3 });
+    for version in [None, Some(VERSIONS[2])] {
+        let told = post(request(1, "tools/call", &params(version))).key(&world.key);
+        let told = match version {
+            None => told,
+            Some(version) => told
+                .with("mcp-protocol-version", version)
+                .with("mcp-method", "tools/call")
+                .with("mcp-name", "finance_disputes"),
+        };
+        world.control("/_sandbox/faults", &slow);
+        let mut told = events(&told.send(world.at).await);
+        let answer = told.pop().unwrap();
+        assert_eq!(Called::of(&answer), Called::of(&whole.json), "{version:?}");
+        assert_eq!(progress(&told, "mine"), [1, 2, 3], "{version:?}");
+    }
+    // What is done at once has nothing to tell.
+    let budget = json!({ "name": "get_budget", "_meta": { "progressToken": "mine" } });
+    let budget = post(request(1, "tools/call", &budget)).key(&world.key).send(world.at).await;
+    assert_eq!(budget.header("content-type"), "application/json");
+}
+
+/// Whoever sits at the agent is no reviewer: a client may say that it can ask its user, and that the
+/// user said yes to everything, and still nothing is approved.
+#[tokio::test]
+async fn the_agents_own_user_approves_nothing() {
+    let world = World::with_policy("daily_cap = \"1000.00\"\napproval_threshold = \"5.00\"").await;
+    world.charge(&json!({ "id": "ch_1" }));
+    let yes = json!({ "action": "accept", "content": { "approved": true } });
+    let mut known = meta(VERSIONS[2]);
+    known["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+    let with_yes = |tool: &str, arguments: Value| {
+        let answers = json!({ "approval": yes, "confirm": yes, "user": yes });
+        let params = json!({
+            "name": tool, "arguments": arguments, "_meta": known,
+            "inputResponses": answers, "requestState": "approved",
+        });
+        let call = post(request(1, "tools/call", &params)).key(&world.key);
+        call.with("mcp-protocol-version", VERSIONS[2])
+            .with("mcp-method", "tools/call")
+            .with("mcp-name", tool)
+            .send(world.at)
+    };
+    let asked = json!({ "target": "ch_1", "idempotencyKey": "k" });
+    let mut approval = String::new();
+    for replayed in [false, true] {
+        let pending = with_yes("stripe_refund", asked.clone());
+        let pending =
+            tokio::time::timeout(AT_ONCE, pending).await.expect("a person was waited for");
+        let pending = Called::of(&pending.json);
+        assert_eq!((pending.line().as_str(), pending.replayed()), ("pending_approval", replayed));
+        approval = pending.text("/approvalId").to_owned();
+    }
+    let arguments = json!({ "approvalId": approval });
+    let status = Called::of(&with_yes("get_approval_status", arguments).await.json);
+    assert_eq!(status.text("/state"), "pending");
+    world.check("the agent's own user", 0, 0);
 }

@@ -5,13 +5,19 @@ use serde_json::{Value, json};
 
 use crate::client::Call;
 use crate::process::{Home, POLICY, Server};
-use crate::rpc::{Called, Pipe, VERSIONS, call, post, request, tool_call};
+use crate::rpc::{Called, Pipe, VERSIONS, call, initialize, post, progress, request, tool_call};
 
-/// Longer than the five seconds that the SDK itself gives calls once its client is gone.
-const SLOW_MILLIS: u64 = 6000;
+/// How long Stripe takes where a reply is lost.
+const SLOW_MILLIS: u64 = 3000;
+/// The same, longer than the five seconds that the SDK itself gives calls once its client is gone.
+const VERY_SLOW_MILLIS: u64 = 8000;
 /// A wait in which a lease of a killed gateway ends.
 const SHORT: [(&str, &str); 2] =
     [("GATEWAY_STRIPE_TIMEOUT", "1s"), ("GATEWAY_RECONCILE_INTERVAL", "1s")];
+/// A key that is nobody's.
+const STRANGER: &str = "bb_agent_strangersOwnKey";
+/// What Rust programs usually take for their log's level.
+const RUST_LOG: (&str, &str) = ("RUST_LOG", "trace");
 /// Most repetitions of a request while it is in progress.
 const REPEATS_MAX: usize = 10;
 
@@ -135,7 +141,7 @@ fn without_a_gateway_nothing_is_refunded_and_each_tool_says_so() {
 #[tokio::test]
 async fn standard_input_closes_during_a_refund() {
     let scene = Scene::new(&[]).await;
-    scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
+    scene.sandbox.fault("delay", 1, VERY_SLOW_MILLIS).await;
     let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
     pipe.send(&tool_call(7, "stripe_refund", &with_key()));
     scene.sandbox.attempted(1).await;
@@ -151,9 +157,11 @@ async fn standard_input_closes_during_a_refund() {
 /// A client that cancels gets no answer; the refund is made all the same, and can be found.
 #[tokio::test]
 async fn a_cancelled_call_is_one_refund() {
+    // All of them wait beside each other.
+    let mut cancelled = Vec::new();
     for arguments in [with_key(), json!({ "target": "ch_1" })] {
         let scene = Scene::new(&[]).await;
-        scene.sandbox.fault("delay", 1, 500).await;
+        scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
         let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
         pipe.send(&tool_call(7, "stripe_refund", &arguments));
         scene.sandbox.attempted(1).await;
@@ -161,6 +169,9 @@ async fn a_cancelled_call_is_one_refund() {
         pipe.send(
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up }),
         );
+        cancelled.push((arguments, scene, pipe));
+    }
+    for (arguments, scene, mut pipe) in cancelled {
         let again = pipe.call("stripe_refund", &arguments);
         assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true), "{arguments}");
         assert_eq!(pipe.end(), Some(0));
@@ -171,10 +182,11 @@ async fn a_cancelled_call_is_one_refund() {
 /// The client's process ends, gently or not, and another one asks again.
 #[tokio::test]
 async fn the_process_between_ends_during_a_refund() {
+    let mut ended = Vec::new();
     for kill in [false, true] {
         for arguments in [with_key(), json!({ "target": "ch_1" })] {
             let scene = Scene::new(&[]).await;
-            scene.sandbox.fault("delay", 1, 500).await;
+            scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
             let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
             pipe.send(&tool_call(7, "stripe_refund", &arguments));
             scene.sandbox.attempted(1).await;
@@ -184,11 +196,14 @@ async fn the_process_between_ends_during_a_refund() {
                 pipe.terminate();
             }
             assert_eq!(pipe.end(), None);
-            let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
-            let again = pipe.call("stripe_refund", &arguments);
-            assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true));
-            scene.one_refund(&arguments).await;
+            ended.push((arguments, scene));
         }
+    }
+    for (arguments, scene) in ended {
+        let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+        let again = pipe.call("stripe_refund", &arguments);
+        assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true));
+        scene.one_refund(&arguments).await;
     }
 }
 
@@ -197,7 +212,7 @@ async fn the_process_between_ends_during_a_refund() {
 #[tokio::test]
 async fn the_gateway_is_killed_during_a_refund() {
     let mut scene = Scene::new(&SHORT).await;
-    scene.sandbox.fault("delay", 1, 900).await;
+    scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
     let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
     pipe.send(&tool_call(7, "stripe_refund", &with_key()));
     scene.sandbox.attempted(1).await;
@@ -214,7 +229,7 @@ async fn the_gateway_is_killed_during_a_refund() {
 #[tokio::test]
 async fn the_gateway_is_asked_to_end_during_a_refund() {
     let scene = Scene::new(&[]).await;
-    scene.sandbox.fault("delay", 1, 500).await;
+    scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
     let asked = post(tool_call(1, "stripe_refund", &with_key())).key(&scene.key);
     let told = async {
         scene.sandbox.attempted(1).await;
@@ -248,22 +263,99 @@ async fn a_wait_does_not_keep_the_gateway_from_ending() {
     assert_eq!(gateway.end().code, Some(0));
 }
 
-/// Whatever is logged, a key is not in it.
+/// The gateway's progress comes through to a client that gave a token, in front of the answer.
+#[tokio::test]
+async fn a_long_listing_tells_how_far_it_is() {
+    let sandbox = Server::sandbox();
+    let (home, key) = Home::with_agent(&format!("{POLICY}tools = [\"finance_disputes\"]\n"));
+    let gateway = home.serve(&sandbox, &[]);
+    // Three pages without one that is open.
+    for number in 0..210 {
+        let lost = json!({ "status": "lost" });
+        let charge = json!({ "id": format!("ch_{number}"), "dispute": lost });
+        sandbox.control("/_sandbox/charges", &charge).await;
+    }
+    let arguments = json!({ "limit": 100 });
+    let mut pipe = Pipe::of(gateway.at, &key);
+    let whole = pipe.call("finance_disputes", &arguments);
+    let meta = json!({ "progressToken": "mine" });
+    let params = json!({ "name": "finance_disputes", "arguments": arguments, "_meta": meta });
+    let slow = json!({ "path": "/v1/disputes", "kind": "delay", "delayMs": 50, "times": 3 });
+    sandbox.control("/_sandbox/faults", &slow).await;
+    pipe.send(&request(7, "tools/call", &params));
+    let mut told = vec![pipe.receive().unwrap()];
+    while told.last().unwrap().get("id").is_none() {
+        told.push(pipe.receive().unwrap());
+    }
+    assert_eq!(Called::of(&told.pop().unwrap()), whole);
+    assert_eq!(progress(&told, "mine"), [1, 2, 3]);
+    // Where there is an error instead, it is the same as without.
+    let params = json!({ "name": "finance_disputes", "arguments": { "limit": 0 }, "_meta": meta });
+    let wrong = Called::of(&pipe.ask("tools/call", &params));
+    assert_eq!(wrong.line(), "error invalid_request");
+    assert_eq!(pipe.end(), Some(0));
+}
+
+/// A client that says yes to whatever it may be asked, at once, approves nothing.
+#[tokio::test]
+async fn the_agents_own_user_approves_nothing() {
+    let policy = format!("{POLICY}approval_threshold = \"1.00\"\n");
+    let sandbox = Server::sandbox();
+    let (home, key) = Home::with_agent(&policy);
+    let gateway = home.serve(&sandbox, &[]);
+    sandbox.control("/_sandbox/charges", &json!({ "id": "ch_1" })).await;
+    let url = format!("http://{}", gateway.at);
+    let mut pipe = Pipe::start(&[("BURNBOUND_GATEWAY_URL", url.as_str()), ("BURNBOUND_KEY", &key)]);
+    let mut hello = initialize(VERSIONS[1]);
+    hello["params"]["capabilities"] = json!({ "elicitation": { "form": {}, "url": {} } });
+    pipe.send(&hello);
+    pipe.receive().unwrap();
+    pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let mut yes = |tool: &str, arguments: &Value| {
+        pipe.send(&tool_call(7, tool, arguments));
+        loop {
+            let message = pipe.receive().unwrap();
+            if message.get("method").is_none() {
+                return Called::of(&message);
+            }
+            let result = json!({ "action": "accept", "content": { "approved": true } });
+            pipe.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+        }
+    };
+    let pending = yes("stripe_refund", &with_key());
+    assert_eq!(pending.line(), "pending_approval");
+    assert_eq!(yes("stripe_refund", &with_key()).line(), "pending_approval");
+    let arguments = json!({ "approvalId": pending.text("/approvalId"), "waitSeconds": 1 });
+    assert_eq!(yes("get_approval_status", &arguments).text("/state"), "pending");
+    assert_eq!(sandbox.attempts().await.len(), 0);
+}
+
+/// Whatever is logged, on either side of the pipes, a key is not in it.
 #[tokio::test]
 async fn no_log_holds_the_key() {
-    let scene = Scene::new(&[("GATEWAY_LOG", "trace,rmcp=trace,hyper=info")]).await;
+    let trace = ("GATEWAY_LOG", "trace,rmcp=trace,hyper=trace");
+    let scene = Scene::new(&[trace]).await;
     let listed = post(request(1, "tools/list", &json!({}))).key(&scene.key);
     assert_eq!(listed.send(scene.gateway.at).await.status, 200);
-    let stranger = post(request(1, "tools/list", &json!({}))).key("bb_agent_strangersOwnKey");
+    let stranger = post(request(1, "tools/list", &json!({}))).key(STRANGER);
     assert_eq!(stranger.send(scene.gateway.at).await.status, 401);
-    assert_eq!(
-        Pipe::of(scene.gateway.at, &scene.key).call("stripe_refund", &with_key()).line(),
-        "refunded"
-    );
+    let url = format!("http://{}", scene.gateway.at);
+    let mut told = String::new();
+    for (key, expected) in [(scene.key.as_str(), "refunded"), (STRANGER, "error unauthenticated")] {
+        let variables =
+            [("BURNBOUND_GATEWAY_URL", url.as_str()), ("BURNBOUND_KEY", key), trace, RUST_LOG];
+        let mut pipe = Pipe::start(&variables);
+        told.push_str(&pipe.shake_hands(VERSIONS[1]).to_string());
+        let called = pipe.call("stripe_refund", &with_key());
+        assert_eq!(called.line(), expected);
+        told.push_str(&called.body.to_string());
+        told.push_str(&pipe.words());
+    }
     scene.gateway.terminate();
     let words = scene.gateway.end().words;
     assert!(words.contains("ListToolsRequest"), "the SDK was not heard");
-    for secret in [scene.key.as_str(), "bb_agent_strangersOwnKey"] {
-        assert!(!words.contains(secret), "a key is in the log");
+    for secret in [scene.key.as_str(), STRANGER] {
+        assert!(!words.contains(secret), "a key is in the gateway's log");
+        assert!(!told.contains(secret), "a key is in what the forwarder wrote: {told}");
     }
 }

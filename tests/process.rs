@@ -79,6 +79,16 @@ impl Server {
         Self::of(&["stripe-sandbox", "--port", "0"])
     }
 
+    /// What it prints after its first line, up to a line with this in it.
+    pub(crate) fn printed(&mut self, last: &str) -> String {
+        let mut words = String::new();
+        while !words.contains(last) {
+            let read = self.stdout.read_line(&mut words).unwrap();
+            assert!(read > 0, "it never printed {last}: {words}");
+        }
+        words
+    }
+
     /// Ends it as a crash would, at once.
     pub(crate) fn kill(mut self) -> Ended {
         self.child.kill().unwrap();

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::client::{Answer, Call};
 
@@ -88,9 +89,29 @@ pub(crate) fn result(answer: &Answer) -> &Value {
     &answer.json["result"]
 }
 
+/// The messages of an answer that came as a stream of events.
+pub(crate) fn events(answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.header("content-type"), "text/event-stream", "{answer:?}");
+    let text = String::from_utf8(answer.body.clone()).unwrap();
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    data.filter_map(|data| serde_json::from_str(data).ok()).collect()
+}
+
+/// How far a call was, as its notices told in order, and that they are its own.
+pub(crate) fn progress(notices: &[Value], token: &str) -> Vec<u64> {
+    let told = |notice: &Value| {
+        assert_eq!(notice["method"], "notifications/progress", "{notice}");
+        assert_eq!(notice["params"]["progressToken"], token, "{notice}");
+        notice["params"]["progress"].as_f64().unwrap() as u64
+    };
+    notices.iter().map(told).collect()
+}
+
 /// `action-gateway mcp`, and its client's end of the pipes.
 pub(crate) struct Pipe {
     child: Child,
+    /// What it writes for people.
+    log: NamedTempFile,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     next_id: u64,
@@ -99,18 +120,19 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Starts it with these variables and no others.
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+        let log = NamedTempFile::new().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_gateway-under-test"))
             .arg("mcp")
             .env_clear()
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log.reopen().unwrap())
             .spawn()
             .unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdin, stdout, next_id: 1 }
+        Self { child, log, stdin, stdout, next_id: 1 }
     }
 
     /// Starts it for a gateway, and shakes hands.
@@ -180,6 +202,14 @@ impl Pipe {
         self.close();
         while self.receive().is_some() {}
         self.child.wait().unwrap().code()
+    }
+
+    /// Waits for the end; what it wrote for people.
+    pub(crate) fn words(mut self) -> String {
+        self.close();
+        while self.receive().is_some() {}
+        self.child.wait().unwrap();
+        std::fs::read_to_string(self.log.path()).unwrap()
     }
 }
 

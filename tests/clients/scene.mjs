@@ -19,13 +19,14 @@ daily_cap = "1000.00"
 // How long a server may take to say where it listens.
 const START_MILLIS_MAX = 30_000;
 
-export async function open(binary) {
+// `more` is what the gateway is told besides.
+export async function open(binary, more = {}) {
   const home = mkdtempSync(join(tmpdir(), "action-gateway-clients-"));
   const env = { GATEWAY_DATA_DIR: join(home, "data"), GATEWAY_EPHEMERAL: "1", GATEWAY_LOG: "warn" };
   const children = [];
   const admin = (...words) => execFileSync(binary, words, { env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-  const serve = async (words, more) => {
-    const child = spawn(binary, words, { env: { ...env, ...more }, stdio: ["ignore", "pipe", "inherit"] });
+  const serve = async (words, variables) => {
+    const child = spawn(binary, words, { env: { ...env, ...variables }, stdio: ["ignore", "pipe", "inherit"] });
     children.push(child);
     const line = await firstLine(child);
     const url = /^listening on (http:\S+)/.exec(line)?.[1];
@@ -46,6 +47,7 @@ export async function open(binary) {
       GATEWAY_FX_URL: `${stripe}/_sandbox/rates/eurofxref-daily.xml`,
       STRIPE_API_BASE: stripe,
       STRIPE_SECRET_KEY: "rk_test_51KeyOfTheClients1234",
+      ...more,
     });
     const charge = { id: "ch_clients", amount: 100_000 };
     await fetch(`${stripe}/_sandbox/charges`, { method: "POST", body: JSON.stringify(charge) });

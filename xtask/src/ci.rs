@@ -63,19 +63,19 @@ const STEPS: [Step; 16] = [
         ),
     },
     Step { name: "generated", run: generate::check, remedy: None },
-    Step { name: "contract", run: contract::run, remedy: None },
-    Step { name: "clients", run: clients::run, remedy: None },
+    // Builds the release binary, which is what the steps after it run.
     Step {
         name: "demo",
         run: demo,
         remedy: Some("run `cargo run --release -- demo --once` and read what it says"),
     },
+    Step { name: "contract", run: contract::run, remedy: None },
+    Step { name: "clients", run: clients::run, remedy: None },
     Step {
         name: "sim",
         run: simulation,
         remedy: Some("run `cargo xtask sim --seed N` with the seed above, and read its timeline"),
     },
-    // These use the release binary that the demo has built.
     Step { name: "dist", run: dist::check, remedy: None },
     Step {
         name: "torture",

@@ -1,11 +1,9 @@
 //! What checks with other people's programs need: their packages, each list installed once into
-//! the target folder, and our binary for them to work with.
+//! the target folder, and our binaries for them to work with.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-
-use serde_json::Value;
 
 use crate::fault::{Fault, Outcome};
 use crate::workspace::{self, Workspace};
@@ -54,19 +52,15 @@ pub(crate) fn copy(workspace: &Workspace, files: &[&str], folder: &Path) -> Outc
     Ok(())
 }
 
-/// Builds the product and says where its binary is.
+/// Builds the product as it is released, and says where its binary is.
 pub(crate) fn product(workspace: &Workspace) -> Outcome<PathBuf> {
-    let build = ["build", "--locked", "--package", "gate-server", "--bin", "action-gateway"];
-    let mut command = workspace.cargo(&build);
-    let messages = workspace::capture(command.arg("--message-format=json-render-diagnostics"))?;
-    let messages = String::from_utf8_lossy(&messages);
-    let mut binaries = messages.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
-    });
-    binaries.next_back().ok_or_else(|| {
-        Fault::new("cargo built no `action-gateway`", "give gate-server its binary back")
-    })
+    built(workspace, "gate-server", "action-gateway")
+}
+
+/// Builds a program in release and says where it is. One after the other, so that the product is
+/// built the same everywhere.
+pub(crate) fn built(workspace: &Workspace, package: &str, program: &str) -> Outcome<PathBuf> {
+    workspace::built(workspace, package, program, &["--release"])
 }
 
 /// Where what follows from these files goes.

@@ -20,7 +20,7 @@ use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 
 use crate::message::{Method, Request, Response};
-use crate::transport::{Transport, TransportError};
+use crate::transport::{Seen, Transport, TransportError};
 use crate::url::checked;
 
 /// Longest time for a TCP connection to come about.
@@ -64,7 +64,11 @@ impl HyperTransport {
         Ok(self.client.get_or_init(|| client))
     }
 
-    async fn exchange(&self, request: Request) -> Result<Response, TransportError> {
+    async fn exchange(
+        &self,
+        request: Request,
+        seen: &Seen<'_>,
+    ) -> Result<Response, TransportError> {
         let body_taken = Arc::new(AtomicBool::new(false));
         let request = hyper_request(request, Arc::clone(&body_taken))?;
         let response = self
@@ -73,10 +77,15 @@ impl HyperTransport {
             .await
             .map_err(|error| class_of(&error, body_taken.load(Ordering::SeqCst)))?;
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, self.response_bytes_max)
-            .collect()
-            .await
-            .map_err(|error| self.unreadable(error.as_ref()))?;
+        let mut left = Limited::new(body, self.response_bytes_max);
+        let mut body = Vec::new();
+        while let Some(frame) = left.frame().await {
+            let frame = frame.map_err(|error| self.unreadable(error.as_ref()))?;
+            if let Some(piece) = frame.data_ref() {
+                seen(piece);
+                body.extend_from_slice(piece);
+            }
+        }
         let headers = head
             .headers
             .iter()
@@ -85,7 +94,7 @@ impl HyperTransport {
                 (name.as_str().to_owned(), value.into_owned())
             })
             .collect();
-        Ok(Response { status: head.status.as_u16(), headers, body: body.to_bytes().to_vec() })
+        Ok(Response { status: head.status.as_u16(), headers, body })
     }
 
     fn unreadable(&self, error: &(dyn StdError + Send + Sync + 'static)) -> TransportError {
@@ -99,12 +108,21 @@ impl HyperTransport {
 #[async_trait]
 impl Transport for HyperTransport {
     async fn send(&self, request: Request, by: Deadline) -> Result<Response, TransportError> {
+        self.send_seen(request, by, &|_| {}).await
+    }
+
+    async fn send_seen(
+        &self,
+        request: Request,
+        by: Deadline,
+        seen: &Seen<'_>,
+    ) -> Result<Response, TransportError> {
         if by.left(self.clock.uptime()).is_zero() {
             return Err(TransportError::not_sent("its deadline had passed"));
         }
         tokio::select! {
             biased;
-            answer = self.exchange(request) => answer,
+            answer = self.exchange(request, seen) => answer,
             () = self.clock.sleep_until(by) => Err(TransportError::TimedOut),
         }
     }

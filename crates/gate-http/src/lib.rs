@@ -20,5 +20,5 @@ mod url;
 
 pub use hyper_transport::{CONNECT_TIMEOUT, HyperTransport, RESPONSE_BYTES_MAX};
 pub use message::{HeaderText, Method, Request, Response};
-pub use transport::{Transport, TransportError};
+pub use transport::{Seen, Transport, TransportError};
 pub use url::{UrlRefused, check_url};

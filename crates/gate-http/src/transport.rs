@@ -8,6 +8,9 @@ use gate_core::Deadline;
 use crate::message::{Request, Response};
 use crate::url::UrlRefused;
 
+/// Is shown the pieces of an answer's body.
+pub type Seen<'a> = dyn Fn(&[u8]) + Send + Sync + 'a;
+
 /// Carries requests to other hosts.
 #[async_trait]
 pub trait Transport: Send + Sync {
@@ -19,6 +22,23 @@ pub trait Transport: Send + Sync {
     /// [`TransportError::NotSent`] only when the request certainly reached nobody; after every
     /// other error it may have been acted on.
     async fn send(&self, request: Request, by: Deadline) -> Result<Response, TransportError>;
+
+    /// The same; each piece of the answer's body is shown to `seen` when it comes, before the whole
+    /// is there. Unless it is done otherwise, all of it is one piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::send`].
+    async fn send_seen(
+        &self,
+        request: Request,
+        by: Deadline,
+        seen: &Seen<'_>,
+    ) -> Result<Response, TransportError> {
+        let response = self.send(request, by).await?;
+        seen(&response.body);
+        Ok(response)
+    }
 }
 
 /// Why there is no answer. Details are for the log; they name hosts and causes, never headers or

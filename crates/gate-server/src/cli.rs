@@ -9,18 +9,21 @@ mod audit;
 mod check;
 mod output;
 mod policy;
+mod set_up;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ArgMatches;
+use gate_tools::McpDoor;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, ConfigFault, Flags, Lookup, Process};
-use crate::{demo, forward, logging, serve, stripe_sandbox};
+use crate::serve::{self, MakeDoor};
+use crate::{demo, forward, logging, stripe_sandbox};
 
-pub(crate) use admin::mcp_set_up;
 pub(crate) use output::Output;
+pub(crate) use set_up::{SetUp, this_program};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -51,6 +54,12 @@ pub(crate) fn faults(faults: &[ConfigFault]) -> Failed {
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
+    run_with(McpDoor::new)
+}
+
+/// The same, where `serve` speaks MCP through another door: a test's, which adds to ours.
+#[must_use]
+pub fn run_with(door: MakeDoor) -> ExitCode {
     let matches = match arguments::command().try_get_matches() {
         Ok(matches) => matches,
         Err(told) => {
@@ -67,7 +76,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    match runtime.block_on(dispatch(&matches)) {
+    match runtime.block_on(dispatch(&matches, door)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             if let Failed::Usage(told) | Failed::Work(told) = &failed {
@@ -78,13 +87,13 @@ pub fn run() -> ExitCode {
     }
 }
 
-async fn dispatch(matches: &ArgMatches) -> Result<(), Failed> {
+async fn dispatch(matches: &ArgMatches, door: MakeDoor) -> Result<(), Failed> {
     let lookup: Arc<dyn Lookup> = Arc::new(Process);
     let (name, given) = matches.subcommand().unwrap_or_default_command()?;
     let out = Output::new(given);
     match name {
         "authority" => authority_command(given, lookup, &out).await,
-        "serve" => serve_command(given, lookup, &out).await,
+        "serve" => serve_command(given, lookup, &out, door).await,
         "demo" => demo::run(given, &out).await,
         "stripe-sandbox" => sandbox_command(given, &out).await,
         "mcp" => forward::run(lookup.as_ref()).await,
@@ -109,6 +118,7 @@ async fn serve_command(
     given: &ArgMatches,
     lookup: Arc<dyn Lookup>,
     out: &Output,
+    door: MakeDoor,
 ) -> Result<(), Failed> {
     let loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
         .map_err(|found| faults(&found))?;
@@ -127,7 +137,7 @@ async fn serve_command(
              and then daily; set STRIPE_WEBHOOK_SECRET_FILE to hear from Stripe at once"
         );
     }
-    let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
+    let serving = serve::start_with(loaded.config, lookup, door).await.map_err(Failed::Work)?;
     out.listening(&serving.url());
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");
     if let Some(url) = serving.authority_url() {

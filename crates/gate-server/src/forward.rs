@@ -2,6 +2,8 @@
 //! does the work. No money is moved and nothing kept here: a call is one request to the gateway,
 //! which goes on with it whatever becomes of this process.
 
+mod telling;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +11,11 @@ use async_trait::async_trait;
 use gate_api::{Concern, Problem, SurfaceError, request_id};
 use gate_core::{AgentKey, Clock, Ids};
 use gate_http::{HeaderText, HyperTransport, Method, Request, Transport, TransportError};
-use gate_tools::{Called, NoSuchTool, Toolbox, own_tools, serve_stdio, tool};
+use gate_tools::{Called, NoSuchTool, Progress, Toolbox, own_tools, serve_stdio, tool};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
+use self::telling::Listening;
 use crate::cli::{Failed, faults};
 use crate::config::{ClientConfig, Lookup, load_client};
 use crate::system::{SystemClock, SystemIds};
@@ -65,7 +68,13 @@ impl Toolbox for Unconnected {
         Ok(own_tools())
     }
 
-    async fn call(&self, _: &AgentKey, name: &str, _: &[u8]) -> Result<Called, NoSuchTool> {
+    async fn call(
+        &self,
+        _: &AgentKey,
+        name: &str,
+        _: &[u8],
+        _: Option<&Progress<'_>>,
+    ) -> Result<Called, NoSuchTool> {
         tool(name).ok_or(NoSuchTool)?;
         let error = SurfaceError::GatewayNotConfigured { variable: self.variable };
         Ok(problem(name, error, self.ids.as_ref()))
@@ -87,10 +96,45 @@ impl Forwarding {
             method,
             url: format!("{}{path}", self.gateway),
             headers: vec![
+                ("accept", "application/json, text/event-stream".into()),
                 ("authorization", HeaderText::Secret(bearer)),
                 ("content-type", "application/json".into()),
             ],
             body: body.to_vec(),
+        }
+    }
+
+    /// A call that tells how far it is.
+    async fn telling(
+        &self,
+        key: &AgentKey,
+        name: &str,
+        arguments: &[u8],
+        progress: &Progress<'_>,
+    ) -> Result<Called, NoSuchTool> {
+        let message = telling::message(name, arguments);
+        let request = self.request(key, Method::Post, "/mcp", &message);
+        let listening = Listening::new(progress);
+        let by = self.clock.deadline(CALL_TIMEOUT);
+        let hear = |piece: &[u8]| listening.hear(piece);
+        match self.transport.send_seen(request, by, &hear).await {
+            Ok(answer) => telling::outcome(&answer).unwrap_or_else(|| Ok(self.lost(name))),
+            Err(error) => Ok(self.unanswered(name, &error)),
+        }
+    }
+
+    fn lost(&self, name: &str) -> Called {
+        problem(name, SurfaceError::GatewayAnswerLost, self.ids.as_ref())
+    }
+
+    fn unanswered(&self, name: &str, error: &TransportError) -> Called {
+        match error {
+            TransportError::NotSent { .. } => {
+                problem(name, SurfaceError::GatewayUnavailable, self.ids.as_ref())
+            }
+            TransportError::Broken { .. }
+            | TransportError::TimedOut
+            | TransportError::TooLarge { .. } => self.lost(name),
         }
     }
 }
@@ -114,36 +158,32 @@ impl Toolbox for Forwarding {
         key: &AgentKey,
         name: &str,
         arguments: &[u8],
+        progress: Option<&Progress<'_>>,
     ) -> Result<Called, NoSuchTool> {
         // The name becomes part of an address.
         let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
         if name.is_empty() || !name.bytes().all(plain) {
             return Err(NoSuchTool);
         }
+        // What moves money takes the way on which every problem says whether any was moved.
+        let reads = tool(name).is_some_and(|tool| tool.hints.read_only);
+        if let Some(progress) = progress.filter(|_| reads) {
+            return self.telling(key, name, arguments, progress).await;
+        }
         let request = self.request(key, Method::Post, &format!("/v1/tools/{name}"), arguments);
-        let sent = self.transport.send(request, self.clock.deadline(CALL_TIMEOUT)).await;
-        let lost = || problem(name, SurfaceError::GatewayAnswerLost, self.ids.as_ref());
-        let answer = match sent {
+        let answer = match self.transport.send(request, self.clock.deadline(CALL_TIMEOUT)).await {
             Ok(answer) => answer,
-            Err(TransportError::NotSent { .. }) => {
-                let error = SurfaceError::GatewayUnavailable;
-                return Ok(problem(name, error, self.ids.as_ref()));
-            }
-            Err(
-                TransportError::Broken { .. }
-                | TransportError::TimedOut
-                | TransportError::TooLarge { .. },
-            ) => return Ok(lost()),
+            Err(error) => return Ok(self.unanswered(name, &error)),
         };
         let Ok(body @ Value::Object(_)) = serde_json::from_slice(&answer.body) else {
             // Whoever said this, such as a proxy on the way, it was not the gateway.
-            return Ok(lost());
+            return Ok(self.lost(name));
         };
         match (answer.status, body.get("code").and_then(Value::as_str)) {
             (200..=299, _) => Ok(Called::Answer(body)),
             (_, Some("not_found")) => Err(NoSuchTool),
             (_, Some(_)) => Ok(Called::Problem(body)),
-            (_, None) => Ok(lost()),
+            (_, None) => Ok(self.lost(name)),
         }
     }
 }
@@ -207,7 +247,7 @@ mod tests {
         for (back, code, says) in table {
             let told = format!("{back:?}");
             let (forwarding, key) = forwarding(Way(back));
-            let found = match forwarding.call(&key, "stripe_refund", b"{}").await {
+            let found = match forwarding.call(&key, "stripe_refund", b"{}", None).await {
                 Ok(Called::Answer(_)) => ("answer".to_owned(), String::new()),
                 Ok(Called::Problem(problem)) => {
                     let text = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
@@ -224,7 +264,7 @@ mod tests {
     async fn a_name_is_not_a_way_to_other_addresses() {
         for name in ["", "../actions/stripe.refund", "a/b", "a?b", "a%2fb", "Stripe_refund"] {
             let (forwarding, key) = forwarding(Way(Ok((200, "{}"))));
-            assert!(forwarding.call(&key, name, b"{}").await.is_err(), "{name}");
+            assert!(forwarding.call(&key, name, b"{}", None).await.is_err(), "{name}");
         }
     }
 

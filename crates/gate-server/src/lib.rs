@@ -34,6 +34,7 @@ pub mod system;
 mod tls;
 mod webhooks;
 
-pub use cli::run;
+pub use cli::{run, run_with};
 pub use readiness::Readiness;
+pub use serve::MakeDoor;
 pub use webhooks::Webhooks;

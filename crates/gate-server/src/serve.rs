@@ -12,7 +12,7 @@ use gate_core::{Channel, Clock, Ids};
 use gate_http::{HyperTransport, Transport};
 use gate_served::Served;
 use gate_store::{PostgresStore, SqliteStore, Store};
-use gate_tools::{LocalTools, McpDoor, Ports};
+use gate_tools::{LocalTools, McpDoor, Ports, Toolbox};
 use tokio_util::sync::CancellationToken;
 
 use crate::authority_api::AuthorityApi;
@@ -32,6 +32,9 @@ const AUTHORITY_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCAL
 const AUTHORITY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Which of the keys that follow from the master key signs the authority's answers.
 const AUTHORITY_KEY_GENERATION: u32 = 1;
+
+/// Makes the door to MCP: to these tools, of a program of this version.
+pub type MakeDoor = fn(Arc<dyn Toolbox>, &'static str) -> McpDoor;
 
 /// A gateway that is listening.
 pub(crate) struct Serving {
@@ -205,7 +208,16 @@ fn remote(
 /// # Errors
 ///
 /// What went wrong and what to do.
-pub(crate) async fn start(mut config: Config, lookup: Arc<dyn Lookup>) -> Result<Serving, String> {
+pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Serving, String> {
+    start_with(config, lookup, McpDoor::new).await
+}
+
+/// The same, speaking MCP through the door that `door` makes.
+pub(crate) async fn start_with(
+    mut config: Config,
+    lookup: Arc<dyn Lookup>,
+    door: MakeDoor,
+) -> Result<Serving, String> {
     let world = World::open(&config, &lookup)?;
     let (key, key_lookup) = (config.stripe.key.take(), Arc::clone(&lookup));
     let keys = Arc::new(StripeKeys::new(move || match &key {
@@ -274,7 +286,7 @@ pub(crate) async fn start(mut config: Config, lookup: Arc<dyn Lookup>) -> Result
         actions: Arc::clone(&gateway.actions),
         authority: Arc::clone(&gateway.authority),
         records,
-        mcp: McpDoor::new(tools.clone(), env!("CARGO_PKG_VERSION")),
+        mcp: door(tools.clone(), env!("CARGO_PKG_VERSION")),
         tools,
         readiness: Arc::clone(&gateway.readiness),
         webhooks: Arc::clone(&gateway.webhooks),

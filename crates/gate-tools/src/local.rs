@@ -8,8 +8,8 @@ use gate_core::{ActionError, AgentKey, Grants, Ids, ToolUse};
 use serde_json::Value;
 
 use crate::describe::describe;
-use crate::table::{Answered, Looked, Ports, TABLE, Tool};
-use crate::toolbox::{Called, NoSuchTool, Toolbox};
+use crate::table::{Answered, Call, Looked, Ports, TABLE, Tool};
+use crate::toolbox::{Called, NoSuchTool, Progress, Toolbox};
 
 /// The tool of this name.
 #[must_use]
@@ -61,6 +61,7 @@ impl LocalTools {
         key: &AgentKey,
         tool: &str,
         arguments: &[u8],
+        progress: Option<&Progress<'_>>,
     ) -> Result<Answered, SurfaceError> {
         let tool = self.tool(tool).ok_or(SurfaceError::NotFound)?;
         let granted = self.granted(key, std::slice::from_ref(tool)).await?;
@@ -68,7 +69,8 @@ impl LocalTools {
         if tool.granted && !granted.iter().any(|name| name == tool.name) {
             return Err(not_granted());
         }
-        let answered = (tool.run)(&self.ports, key, arguments).await?;
+        let call = Call { key, arguments, progress: progress.unwrap_or(&|_| {}) };
+        let answered = (tool.run)(&self.ports, call).await?;
         if let Some(Looked { from, to, rows }) = answered.looked.clone() {
             let used = ToolUse { tool: tool.name.to_owned(), from, to, rows };
             if !self.grants.use_tool(key, &used).await.map_err(ActionError::from)? {
@@ -112,10 +114,11 @@ impl Toolbox for LocalTools {
         key: &AgentKey,
         tool: &str,
         arguments: &[u8],
+        progress: Option<&Progress<'_>>,
     ) -> Result<Called, NoSuchTool> {
         let concern = self.tool(tool).ok_or(NoSuchTool)?.concern;
         let request_id = request_id(self.ids.as_ref());
-        let (outcome, intent, called) = match self.run(key, tool, arguments).await {
+        let (outcome, intent, called) = match self.run(key, tool, arguments, progress).await {
             Ok(answered) => (answered.outcome, answered.intent, Called::Answer(answered.body)),
             Err(error) => {
                 let outcome = error.code().as_str();
@@ -157,7 +160,7 @@ mod tests {
             concern: Concern::Records,
             input: || json!({}),
             output: || json!({}),
-            run: |_, _, _| -> Running<'_> {
+            run: |_, _| -> Running<'_> {
                 Box::pin(async {
                     let body = json!({ "done": true });
                     Ok(Answered {
@@ -194,7 +197,7 @@ mod tests {
             };
             assert_eq!(found, listed, "{name}");
             for (tool, expected) in [("for_all", open), ("by_grant", granted)] {
-                let ran = tools.run(&key(name), tool, b"{}").await;
+                let ran = tools.run(&key(name), tool, b"{}", None).await;
                 let word = ran.map_or_else(|e| e.code().as_str(), |answered| answered.outcome);
                 assert_eq!(word, expected, "{name} {tool}");
             }
@@ -216,15 +219,15 @@ mod tests {
             ("cancel_refund", "{}",                            "invalid_request",   false),
         ];
         for (tool, arguments, code, nothing_refunded) in table {
-            let called = tools.call(&key("x"), tool, arguments.as_bytes()).await.unwrap();
+            let called = tools.call(&key("x"), tool, arguments.as_bytes(), None).await.unwrap();
             let Called::Problem(problem) = called else { panic!("{tool}: {called:?}") };
             let detail = problem["detail"].as_str().unwrap();
             assert_eq!(problem["code"], code, "{tool} {arguments}");
             assert_eq!(detail.contains("Nothing was refunded."), nothing_refunded, "{detail}");
             assert!(!problem.to_string().contains("the disk is gone"), "{problem}");
         }
-        let called = tools.call(&key("x"), "list_refunds", b"{}").await.unwrap();
+        let called = tools.call(&key("x"), "list_refunds", b"{}", None).await.unwrap();
         assert!(matches!(called, Called::Answer(body) if body["data"] == json!([])));
-        assert!(tools.call(&key("x"), "stripe.refund", b"{}").await.is_err());
+        assert!(tools.call(&key("x"), "stripe.refund", b"{}", None).await.is_err());
     }
 }

@@ -2,19 +2,22 @@
 //! this module and its doors knows the SDK.
 
 use std::borrow::Cow;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use gate_core::AgentKey;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-    Tool,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
+use tokio::sync::watch;
 
-use crate::toolbox::{Called, NoSuchTool, Toolbox};
+use crate::toolbox::{Called, NoSuchTool, Progress, Toolbox};
 
 /// The revisions of the protocol that are spoken, oldest first.
 const VERSIONS: &[ProtocolVersion] =
@@ -28,15 +31,27 @@ const INSTRUCTIONS: &str = "Refunds under a spending policy. Ask with stripe_ref
 
 /// One server; cheap, made anew for each request over HTTP.
 #[derive(Clone)]
-pub(crate) struct McpServer {
-    pub(crate) toolbox: Arc<dyn Toolbox>,
+pub struct McpServer {
+    toolbox: Arc<dyn Toolbox>,
     /// The key of whoever calls, where one client is served; else each request carries its own.
-    pub(crate) key: Option<AgentKey>,
+    key: Option<AgentKey>,
     /// The program's version.
-    pub(crate) version: &'static str,
+    version: &'static str,
 }
 
 impl McpServer {
+    /// A server of `toolbox`, of a program of this `version`, to callers whose requests carry their
+    /// keys as [`McpDoor`](crate::McpDoor) hands them on.
+    #[must_use]
+    pub fn new(toolbox: Arc<dyn Toolbox>, version: &'static str) -> Self {
+        Self { toolbox, key: None, version }
+    }
+
+    /// The same, to the holder of `key` alone.
+    pub(crate) fn of(self, key: AgentKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
     fn key(&self, context: &RequestContext<RoleServer>) -> Result<AgentKey, ErrorData> {
         let sent = || context.extensions.get::<http::request::Parts>()?.extensions.get();
         let key = self.key.as_ref().or_else(sent);
@@ -81,7 +96,17 @@ impl ServerHandler for McpServer {
         let key = self.key(&context)?;
         // A number keeps whether it was written as a whole one; the tool judges it by its digits.
         let arguments = Value::Object(request.arguments.unwrap_or_default()).to_string();
-        let called = self.toolbox.call(&key, &request.name, arguments.as_bytes()).await;
+        let (done, steps) = watch::channel(0);
+        let tell: &Progress<'_> = &move |step| {
+            done.send_replace(step);
+        };
+        let token = context.meta.get_progress_token();
+        let progress = token.as_ref().map(|_| tell);
+        let call = self.toolbox.call(&key, &request.name, arguments.as_bytes(), progress);
+        let called = match token {
+            None => call.await,
+            Some(token) => Telling { token, steps, context: &context }.beside(call).await,
+        };
         let result = match called {
             Ok(Called::Answer(answer)) => CallToolResult::structured(answer),
             Ok(Called::Problem(problem)) => {
@@ -93,5 +118,40 @@ impl ServerHandler for McpServer {
             }
         };
         Ok(result.into())
+    }
+}
+
+/// Tells a client that gave a token how far its call is.
+struct Telling<'a> {
+    token: ProgressToken,
+    /// The last step that was done; steps that follow each other closely are told as one.
+    steps: watch::Receiver<u32>,
+    context: &'a RequestContext<RoleServer>,
+}
+
+impl Telling<'_> {
+    /// Waits for `call`, and tells of each step of it before its answer.
+    async fn beside<T>(mut self, call: impl Future<Output = T>) -> T {
+        let mut call = pin!(call);
+        let called = loop {
+            tokio::select! {
+                biased;
+                called = &mut call => break called,
+                Ok(()) = self.steps.changed() => self.tell().await,
+            }
+        };
+        if self.steps.has_changed().is_ok_and(|changed| changed) {
+            self.tell().await;
+        }
+        called
+    }
+
+    /// A client that has gone, or given up, is told no more.
+    async fn tell(&mut self) {
+        let done = f64::from(*self.steps.borrow_and_update());
+        if !self.context.ct.is_cancelled() {
+            let progress = ProgressNotificationParam::new(self.token.clone(), done);
+            drop(self.context.peer.notify_progress(progress).await);
+        }
     }
 }

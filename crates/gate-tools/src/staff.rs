@@ -8,6 +8,7 @@ use gate_api::{SurfaceError, parse_finance_refund};
 use gate_core::{ActionError, AgentKey, Deadline};
 
 use crate::table::{Answered, Looked, Ports, answered, read};
+use crate::toolbox::Progress;
 
 /// How long one call may read: clients give up after 30 seconds and more.
 const READ_TIMEOUT: Duration = Duration::from_secs(25);
@@ -34,10 +35,13 @@ pub(crate) async fn customers(ports: &Ports, arguments: &[u8]) -> Result<Answere
     Ok(Answered { looked: Some(looked), ..read(&view)? })
 }
 
-pub(crate) async fn disputes(ports: &Ports, arguments: &[u8]) -> Result<Answered, SurfaceError> {
+pub(crate) async fn disputes(
+    ports: &Ports,
+    arguments: &[u8],
+    progress: &Progress<'_>,
+) -> Result<Answered, SurfaceError> {
     let ask = parse_disputes(arguments)?;
-    // Whoever waits is answered in one piece, so there is nobody to tell how far it is.
-    let view = ports.connector.disputes(&ask, by(ports), &|_| {}).await?;
+    let view = ports.connector.disputes(&ask, by(ports), progress).await?;
     let looked = Looked { rows: view.data.len(), ..Looked::default() };
     Ok(Answered { looked: Some(looked), ..read(&view)? })
 }
@@ -92,7 +96,7 @@ mod tests {
         let ledger = Arc::new(Ledger::default());
         let tools = LocalTools::new(ports(), Arc::<Ledger>::clone(&ledger), Arc::new(Closed));
         let key = AgentKey::new(format!("bb_agent_{key}"));
-        let line = match tools.call(&key, tool, arguments.as_bytes()).await.unwrap() {
+        let line = match tools.call(&key, tool, arguments.as_bytes(), None).await.unwrap() {
             Called::Answer(answer) => {
                 assert!(answer.is_object(), "{answer}");
                 "ok".to_owned()
@@ -157,7 +161,7 @@ mod tests {
         let tools = LocalTools::new(ports(), Arc::new(Closed), Arc::new(Closed));
         let key = AgentKey::new("bb_agent_other".to_owned());
         for tool in crate::TABLE.iter().filter(|tool| tool.granted) {
-            let called = tools.call(&key, tool.name, b"{}").await.unwrap();
+            let called = tools.call(&key, tool.name, b"{}", None).await.unwrap();
             let Called::Problem(problem) = called else { panic!("{}", tool.name) };
             assert_eq!(problem["code"], "tool_not_granted");
             let detail = problem["detail"].as_str().unwrap();

@@ -53,7 +53,7 @@ pub async fn serve_stdio(
     version: &'static str,
 ) -> Result<(), StdioEnded> {
     let (read, write) = rmcp::transport::stdio();
-    serve_lines(read, write, McpServer { toolbox, key: Some(key), version }).await
+    serve_lines(read, write, McpServer::new(toolbox, version).of(key)).await
 }
 
 async fn serve_lines(

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::describe::{input, output};
 use crate::staff;
+use crate::toolbox::Progress;
 
 /// What tools work with.
 #[derive(Clone)]
@@ -56,7 +57,18 @@ pub struct Tool {
     /// The schema of its answer.
     pub output: fn() -> Value,
     /// Does it, with arguments as they came.
-    pub run: for<'a> fn(&'a Ports, &'a AgentKey, &'a [u8]) -> Running<'a>,
+    pub run: for<'a> fn(&'a Ports, Call<'a>) -> Running<'a>,
+}
+
+/// One call of a tool.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// Whose call it is.
+    pub key: &'a AgentKey,
+    /// The arguments as they came.
+    pub arguments: &'a [u8],
+    /// Whoever wants to hear how far a long call is.
+    pub progress: &'a Progress<'a>,
 }
 
 /// A call under way.
@@ -124,7 +136,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Refund,
         input: input::<RefundRequest>,
         output: output::<AnswerView>,
-        run: |ports, key, arguments| Box::pin(refund(ports, key, arguments)),
+        run: |ports, call| Box::pin(refund(ports, call.key, call.arguments)),
     },
     Tool {
         name: "get_intent",
@@ -136,7 +148,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<IntentArguments>,
         output: output::<IntentView>,
-        run: |ports, key, arguments| Box::pin(intent(ports, key, arguments)),
+        run: |ports, call| Box::pin(intent(ports, call.key, call.arguments)),
     },
     Tool {
         name: "list_refunds",
@@ -148,7 +160,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<ListArguments>,
         output: output::<PageView>,
-        run: |ports, key, arguments| Box::pin(list(ports, key, arguments)),
+        run: |ports, call| Box::pin(list(ports, call.key, call.arguments)),
     },
     Tool {
         name: "get_budget",
@@ -161,7 +173,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<NoArguments>,
         output: output::<BudgetView>,
-        run: |ports, key, arguments| Box::pin(budget(ports, key, arguments)),
+        run: |ports, call| Box::pin(budget(ports, call.key, call.arguments)),
     },
     Tool {
         name: "get_approval_status",
@@ -175,7 +187,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<ApprovalArguments>,
         output: output::<ApprovalView>,
-        run: |ports, key, arguments| Box::pin(approval(ports, key, arguments)),
+        run: |ports, call| Box::pin(approval(ports, call.key, call.arguments)),
     },
     Tool {
         name: "cancel_refund",
@@ -187,7 +199,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<CancelArguments>,
         output: output::<IntentView>,
-        run: |ports, key, arguments| Box::pin(cancel(ports, key, arguments)),
+        run: |ports, call| Box::pin(cancel(ports, call.key, call.arguments)),
     },
     Tool {
         name: "finance_payments",
@@ -201,7 +213,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<PaymentsRequest>,
         output: output::<PaymentsView>,
-        run: |ports, _, arguments| Box::pin(staff::payments(ports, arguments)),
+        run: |ports, call| Box::pin(staff::payments(ports, call.arguments)),
     },
     Tool {
         name: "finance_balance",
@@ -213,7 +225,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<BalanceRequest>,
         output: output::<BalanceView>,
-        run: |ports, _, arguments| Box::pin(staff::balance(ports, arguments)),
+        run: |ports, call| Box::pin(staff::balance(ports, call.arguments)),
     },
     Tool {
         name: "customers_search",
@@ -226,7 +238,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<CustomersRequest>,
         output: output::<CustomersView>,
-        run: |ports, _, arguments| Box::pin(staff::customers(ports, arguments)),
+        run: |ports, call| Box::pin(staff::customers(ports, call.arguments)),
     },
     Tool {
         name: "finance_disputes",
@@ -239,7 +251,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Records,
         input: input::<DisputesRequest>,
         output: output::<DisputesView>,
-        run: |ports, _, arguments| Box::pin(staff::disputes(ports, arguments)),
+        run: |ports, call| Box::pin(staff::disputes(ports, call.arguments, call.progress)),
     },
     Tool {
         name: "finance_refund",
@@ -256,7 +268,7 @@ pub const TABLE: &[Tool] = &[
         concern: Concern::Refund,
         input: input::<FinanceRefundRequest>,
         output: output::<AnswerView>,
-        run: |ports, key, arguments| Box::pin(staff::refund(ports, key, arguments)),
+        run: |ports, call| Box::pin(staff::refund(ports, call.key, call.arguments)),
     },
 ];
 

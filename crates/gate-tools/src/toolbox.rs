@@ -9,6 +9,9 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NoSuchTool;
 
+/// Is told how much of a long call is done: a number that rises with each step.
+pub type Progress<'a> = dyn Fn(u32) + Send + Sync + 'a;
+
 /// What a call came to.
 #[derive(Clone, Debug)]
 pub enum Called {
@@ -29,7 +32,7 @@ pub trait Toolbox: Send + Sync {
     async fn list(&self, key: &AgentKey) -> Result<Vec<Value>, Value>;
 
     /// Calls a tool with arguments as they came: an object as JSON. Money work that it starts
-    /// goes on when this is dropped.
+    /// goes on when this is dropped. Whoever wants to hear how far it is gives `progress`.
     ///
     /// # Errors
     ///
@@ -39,5 +42,6 @@ pub trait Toolbox: Send + Sync {
         key: &AgentKey,
         tool: &str,
         arguments: &[u8],
+        progress: Option<&Progress<'_>>,
     ) -> Result<Called, NoSuchTool>;
 }

@@ -20,6 +20,7 @@ use gate_policy::{NewAgent, Policy};
 use gate_store::{AgentRow, UserRow};
 use serde_json::json;
 
+use super::set_up::{SetUp, this_program};
 use super::{Failed, Output, audit, faults, policy};
 use crate::config::{Database, Flags, Lookup, StoreConfig, load_store, parse_span};
 use crate::serve::open_store;
@@ -186,9 +187,10 @@ impl Work<'_> {
             self.out
                 .say("Edit it with `policy export > policy.toml` and `policy apply policy.toml`.");
         }
+        let set_up = SetUp { url: "http://127.0.0.1:8787", program: this_program(), key: None };
         self.out.say(&format!(
             "Connect it over MCP, with this key in BURNBOUND_KEY and the gateway where it listens:\n{}",
-            mcp_set_up("http://127.0.0.1:8787", "$BURNBOUND_KEY")
+            set_up.text("")
         ));
         Ok(())
     }
@@ -470,18 +472,6 @@ fn agent_line(agent: &AgentRow) -> String {
         format!("  from {}", sources(agent).join(", "))
     };
     format!("{}  {}  {state}  {}{from}", agent.id, agent.name, keys.join(", "))
-}
-
-/// How MCP clients are told of the gateway at `url`, in two lines: a command, and what most read
-/// from a file.
-pub(crate) fn mcp_set_up(url: &str, key: &str) -> String {
-    let bearer = format!("Bearer {key}");
-    let server = json!({ "type": "http", "url": format!("{url}/mcp"), "headers": { "Authorization": bearer } });
-    format!(
-        "  claude mcp add --transport http action-gateway {url}/mcp --header \"Authorization: {bearer}\"\n  \
-         {}",
-        json!({ "mcpServers": { "action-gateway": server } })
-    )
 }
 
 fn agent_json(agent: &AgentRow) -> serde_json::Value {

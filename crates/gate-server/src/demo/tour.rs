@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{REVIEWER, WEBHOOK_SECRET};
-use crate::cli::{Output, mcp_set_up};
+use crate::cli::{Output, SetUp, this_program};
 use crate::stripe_sandbox::SharedSandbox;
 use crate::system::SystemClock;
 
@@ -234,8 +234,7 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
             stage.url
         )
     };
-    let program = std::env::current_exe().map(|path| path.display().to_string());
-    let program = program.unwrap_or_else(|_| "action-gateway".to_owned());
+    let program = this_program();
     let admin =
         |command: &str| format!("'{program}' {command} --data-dir '{}'", stage.home.display());
     let first =
@@ -255,7 +254,8 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
          -H 'accept: application/json, text/event-stream' -d '{call}'",
         stage.url
     );
-    let clients = mcp_set_up(&stage.url, &stage.agent_key).replace("\n", "\n#");
+    let key = Some(stage.agent_key.as_str());
+    let clients = SetUp { url: &stage.url, program: program.clone(), key }.text("#   ");
     let newest = format!(
         "curl -s '{sandbox}/v1/refunds?limit=1' -u sk_test_demo: | grep -o 're_[A-Za-z0-9]*' | head -1"
     );
@@ -274,9 +274,10 @@ pub(super) fn guide(stage: &Stage, out: &Output) {
         "\n# Ask as an agent behind MCP does: the same tool, the same answer as at first."
             .to_owned(),
         over_mcp,
-        "# A client is connected with one of these: a command, or what it reads from a file."
+        "\n# Connect a client of MCP: with a command, or with what it reads from a file."
             .to_owned(),
-        format!("#{clients}"),
+        format!("export BURNBOUND_KEY='{}'", stage.agent_key),
+        clients,
         "\n# See what is left, what there was, and the policy.".to_owned(),
         format!("curl -s {}/v1/budget {authorization}", stage.url),
         admin("intent list"),

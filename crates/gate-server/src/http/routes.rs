@@ -196,7 +196,7 @@ impl Service {
         tool: &str,
         request: Request<Incoming>,
     ) -> Result<Reply, SurfaceError> {
-        let answered = self.tools.run(key, tool, &json_body(request).await?).await?;
+        let answered = self.tools.run(key, tool, &json_body(request).await?, None).await?;
         let mut reply = json(answered.http_status, &answered.body)?;
         reply.outcome = answered.outcome.to_owned();
         reply.intent = answered.intent;
