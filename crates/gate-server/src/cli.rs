@@ -17,6 +17,7 @@ use clap::ArgMatches;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, ConfigFault, Flags, Lookup, Process};
+use crate::notices::{WebhookTransport, to_public_addresses};
 use crate::{demo, forward, logging, serve, stripe_sandbox};
 
 pub(crate) use admin::mcp_set_up;
@@ -51,6 +52,13 @@ pub(crate) fn faults(faults: &[ConfigFault]) -> Failed {
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
+    run_with(to_public_addresses)
+}
+
+/// The same with other places for agents' webhooks than public addresses, for tests. No setting of
+/// the product does this.
+#[must_use]
+pub fn run_with(webhooks: WebhookTransport) -> ExitCode {
     let matches = match arguments::command().try_get_matches() {
         Ok(matches) => matches,
         Err(told) => {
@@ -67,7 +75,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    match runtime.block_on(dispatch(&matches)) {
+    match runtime.block_on(dispatch(&matches, webhooks)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             if let Failed::Usage(told) | Failed::Work(told) = &failed {
@@ -78,13 +86,13 @@ pub fn run() -> ExitCode {
     }
 }
 
-async fn dispatch(matches: &ArgMatches) -> Result<(), Failed> {
+async fn dispatch(matches: &ArgMatches, webhooks: WebhookTransport) -> Result<(), Failed> {
     let lookup: Arc<dyn Lookup> = Arc::new(Process);
     let (name, given) = matches.subcommand().unwrap_or_default_command()?;
     let out = Output::new(given);
     match name {
-        "authority" => authority_command(given, lookup, &out).await,
-        "serve" => serve_command(given, lookup, &out).await,
+        "authority" => authority_command(given, lookup, &out, webhooks).await,
+        "serve" => serve_command(given, lookup, &out, webhooks).await,
         "demo" => demo::run(given, &out).await,
         "stripe-sandbox" => sandbox_command(given, &out).await,
         "mcp" => forward::run(lookup.as_ref()).await,
@@ -109,6 +117,7 @@ async fn serve_command(
     given: &ArgMatches,
     lookup: Arc<dyn Lookup>,
     out: &Output,
+    webhooks: WebhookTransport,
 ) -> Result<(), Failed> {
     let loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
         .map_err(|found| faults(&found))?;
@@ -127,7 +136,7 @@ async fn serve_command(
              and then daily; set STRIPE_WEBHOOK_SECRET_FILE to hear from Stripe at once"
         );
     }
-    let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
+    let serving = serve::start(loaded.config, lookup, webhooks).await.map_err(Failed::Work)?;
     out.listening(&serving.url());
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");
     if let Some(url) = serving.authority_url() {
@@ -142,6 +151,7 @@ async fn authority_command(
     given: &ArgMatches,
     lookup: Arc<dyn Lookup>,
     out: &Output,
+    webhooks: WebhookTransport,
 ) -> Result<(), Failed> {
     let loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
         .map_err(|found| faults(&found))?;
@@ -149,7 +159,8 @@ async fn authority_command(
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let serving = serve::start_authority(&loaded.config, &lookup).await.map_err(Failed::Work)?;
+    let serving =
+        serve::start_authority(&loaded.config, &lookup, webhooks).await.map_err(Failed::Work)?;
     out.listening(&serving.served.url());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving the authority to gateways");
     serving.run(stop_at_signal()).await.map_err(Failed::Work)
@@ -165,7 +176,8 @@ async fn reconcile(
         .map_err(|found| faults(&found))?;
     // Nobody is served: any port will do.
     loaded.config.server.listen.set_port(0);
-    let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
+    let serving =
+        serve::start(loaded.config, lookup, to_public_addresses).await.map_err(Failed::Work)?;
     let found = serving.gateway.round().await.map_err(|error| Failed::Work(error.to_string()))?;
     let rows: Vec<_> = found
         .iter()

@@ -25,6 +25,7 @@ pub mod http;
 pub mod listen;
 pub mod logging;
 mod master_key;
+mod notices;
 mod readiness;
 mod reread;
 mod serve;
@@ -33,6 +34,7 @@ pub mod system;
 mod tls;
 mod webhooks;
 
-pub use cli::run;
+pub use cli::{run, run_with};
+pub use notices::{WebhookTransport, to_public_addresses};
 pub use readiness::Readiness;
 pub use webhooks::Webhooks;

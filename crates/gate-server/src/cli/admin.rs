@@ -4,6 +4,7 @@
 mod approvals;
 mod gateways;
 mod policies;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -68,6 +69,7 @@ pub(super) async fn run(
         ("agent", "show") => work.show_agent().await,
         ("agent", "rotate") => work.rotate_agent().await,
         ("agent", "revoke") => work.revoke_agent().await,
+        ("agent", "webhook") => work.webhook().await,
         ("audit", _) => audit::redact(&work.admin, given, acting_as.as_ref(), out).await,
         ("gateway", "create") => work.create_gateway().await,
         ("gateway", "list") => work.list_gateways().await,

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::{Failed, Output, faults};
 use crate::config::{self, Database, Flags, Lookup};
 use crate::embedded::Embedded;
+use crate::notices::to_public_addresses;
 use crate::serve;
 use crate::system::SystemClock;
 
@@ -81,7 +82,8 @@ pub(super) async fn run(
         let mut config = loaded.config;
         let stripe_timeout = config.stripe.key.as_ref().map(|_| config.stripe.timeout);
         config.server.listen.set_port(0);
-        let serving = serve::start(config, lookup).await.map_err(Failed::Work)?;
+        let serving =
+            serve::start(config, lookup, to_public_addresses).await.map_err(Failed::Work)?;
         let embedded = serving.gateway.decider.embedded().cloned();
         let policy = match &embedded {
             Some(embedded) => policy(embedded, &mut found).await?,
