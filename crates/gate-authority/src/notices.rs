@@ -27,6 +27,8 @@ const PART: u32 = 200;
 /// So many entries that are not for an agent are passed over by heart; then it is written down, so
 /// that the next process need not read them again.
 const PASSED_OVER_MAX: u64 = 2000;
+/// Longest result of an attempt that is kept, in characters.
+const RESULT_CHARS_MAX: usize = 200;
 /// How long the secret before a rotation signs too.
 const ROTATION_GRACE: Duration = Duration::from_secs(24 * 3600);
 
@@ -191,7 +193,9 @@ impl Outbox for Notices {
         result: &str,
     ) -> Result<(), AuthorityError> {
         let Notice { agent, url, n, taken_until, .. } = notice.clone();
-        let result = result.to_owned();
+        // It may have words of the receiver's, and is shown on terminals.
+        let printable = result.chars().map(|c| if c.is_control() { ' ' } else { c });
+        let result: String = printable.take(RESULT_CHARS_MAX).collect();
         let judge = move |now, seen: &Snapshot| {
             let as_taken = |row: &&WebhookRow| {
                 let own = row.next_try_at == Some(taken_until) && row.url.as_ref() == Some(&url);

@@ -27,7 +27,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(3600);
 /// Agents that are sent to at once.
 const FLIGHTS_MAX: usize = 32;
 /// Least time between two looks that commits give rise to.
-const LOOK_PAUSE: Duration = Duration::from_millis(100);
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
 /// How often the outbox is looked at by itself, and how soon again when that failed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 const LOOK_RETRY: Duration = Duration::from_secs(5);

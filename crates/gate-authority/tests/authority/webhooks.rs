@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use gate_authority::{AdminError, Notices};
 use gate_core::{AgentName, Authority, Fate, IntentId, Notice, Outbox, Outcome, Refund, Waiting};
-use gate_store::{Reads, WebhookRow};
+use gate_store::{Reads, Store, WebhookRow};
+use proptest::prelude::*;
 
 use crate::till::Step;
 use crate::world::{ASKS_AND_GOES_ON, HOUR, World, run};
@@ -205,6 +206,18 @@ fn a_pause_holds_only_its_own_agent() {
     assert_eq!((well.attempts, well.failing_since, well.next_try_at), (0, None, None));
 }
 
+/// What a receiver says is kept, but not what it would do to a terminal.
+#[test]
+fn results_are_short_and_printable() {
+    let (world, notices) = world();
+    world.ask("k1 ch_1 1000");
+    let notice = take(&notices, "bot").unwrap();
+    let said = format!("bad\u{1b}[2J\n{}", "é".repeat(300));
+    run(notices.record(&notice, Fate::Failed(PAUSE), &said)).unwrap();
+    let kept = row(&world, "bot").last_result.unwrap();
+    assert_eq!(kept, format!("bad [2J {}", "é".repeat(192)));
+}
+
 #[test]
 fn one_that_is_given_up_lets_the_next_go_on() {
     let (world, notices) = world();
@@ -379,4 +392,117 @@ fn what_is_not_for_an_agent_is_passed_over() {
     assert!(row(&world, "other").done_to > 2000);
     world.ask_as(&world.other, "last ch_1 1");
     assert_eq!(events(&notices, "other"), "refund.settled");
+}
+
+/// What telling somebody costs on the disk: two commits for what is told, none for looking.
+#[test]
+fn looking_commits_nothing() {
+    let (world, notices) = world();
+    world.ask("k1 ch_1 1000");
+    let before = world.store.commits();
+    run(notices.waiting()).unwrap();
+    assert!(take(&notices, "other").is_none());
+    assert_eq!(world.store.commits(), before);
+    let notice = take(&notices, "bot").unwrap();
+    assert!(take(&notices, "bot").is_none());
+    record(&notices, &notice, Fate::Delivered);
+    assert_eq!(world.store.commits(), before + 2);
+    assert!(take(&notices, "bot").is_none());
+    record(&notices, &notice, Fate::Delivered);
+    assert_eq!(world.store.commits(), before + 2, "told once more, it changes nothing");
+}
+
+/// What happens to two deliverers of one store.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    Ask,
+    AskAsOther,
+    Take(usize),
+    Record(usize, Fate),
+    /// The deliverer's process ends, whatever it had taken.
+    Dies(usize),
+    Passes(Duration),
+    Resumes,
+    Rotates,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    let which = 0_usize..2;
+    prop_oneof![
+        3 => Just(Happens::Ask),
+        1 => Just(Happens::AskAsOther),
+        6 => which.clone().prop_map(Happens::Take),
+        5 => (which.clone(), 0_usize..4).prop_map(|(which, fate)| {
+            let fates = [Fate::Delivered, Fate::Delivered, Fate::Failed(PAUSE), Fate::GivenUp(PAUSE)];
+            Happens::Record(which, fates[fate])
+        }),
+        1 => which.prop_map(Happens::Dies),
+        2 => prop_oneof![Just(LEASE), Just(PAUSE)].prop_map(Happens::Passes),
+        1 => Just(Happens::Resumes),
+        1 => Just(Happens::Rotates),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    /// Whatever happens to whom: every event is sent, none before an earlier one was dealt with, and
+    /// none of another agent.
+    #[test]
+    fn nothing_is_left_out_or_overtaken(story in proptest::collection::vec(happens(), 1..60)) {
+        let (world, first) = world();
+        let mut outboxes = [first, Notices::new(Arc::clone(&world.authority))];
+        let mut held: [Option<Notice>; 2] = [None, None];
+        let mut sent: Vec<u64> = Vec::new();
+        let mut keys = 0;
+        let mut ask = |key| {
+            keys += 1;
+            world.ask_as(key, &format!("k{keys} ch_{} 10", keys % 3 + 1));
+        };
+        for step in story {
+            match step {
+                Happens::Ask => ask(&world.key),
+                Happens::AskAsOther => ask(&world.other),
+                Happens::Take(which) => if let Some(notice) = take(&outboxes[which], "bot") {
+                    prop_assert_eq!(notice.intent.agent_name.as_str(), "bot");
+                    sent.push(notice.n);
+                    held[which] = Some(notice);
+                },
+                Happens::Record(which, fate) => if let Some(notice) = held[which].take() {
+                    record(&outboxes[which], &notice, fate);
+                },
+                Happens::Dies(which) => {
+                    held[which] = None;
+                    outboxes[which] = Notices::new(Arc::clone(&world.authority));
+                }
+                Happens::Passes(span) => world.clock.advance(span),
+                Happens::Resumes => {
+                    run(world.admin().resume_webhook(&name("bot"))).unwrap();
+                }
+                Happens::Rotates => {
+                    run(world.admin().rotate_webhook(&name("bot"))).unwrap();
+                }
+            }
+        }
+        world.clock.advance(PAUSE);
+        while let Some(notice) = take(&outboxes[0], "bot") {
+            sent.push(notice.n);
+            record(&outboxes[0], &notice, Fate::Delivered);
+        }
+        let agent = world.read(Reads {
+            agent: Some(gate_store::AgentBy::Name("bot".to_owned())), ..Reads::default()
+        }).agent.unwrap().id;
+        let own = |row: &gate_store::AuditRow| {
+            row.entry.action == "intent.settled" && row.entry.details.contains(agent.as_str())
+        };
+        let expected: Vec<u64> = world.audit().iter().filter(|row| own(row)).map(|row| row.n).collect();
+        let mut firsts = sent.clone();
+        let mut newest = 0;
+        firsts.retain(|n| { let is_new = *n > newest; newest = newest.max(*n); is_new });
+        prop_assert_eq!(&firsts, &expected, "every event, the first time in order");
+        // Nothing older than what is next comes again: at most the one in hand.
+        for pair in sent.windows(2) {
+            prop_assert!(pair[1] >= pair[0], "{:?}", sent);
+        }
+    }
 }
