@@ -235,6 +235,13 @@ async fn an_agent_is_told_of_its_own_and_of_nothing_else() {
         pending.text("/approvalId")
     );
     assert_eq!(told, read);
+    // Nothing that could be turned into the secret lies with the records.
+    for file in std::fs::read_dir(home.data()).unwrap().map(|file| file.unwrap().path()) {
+        let bytes = std::fs::read(&file).unwrap();
+        let key = STANDARD.decode(&secret[6..]).unwrap();
+        let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+        assert!(!has(&key) && !has(&secret.as_bytes()[6..]), "{}", file.display());
+    }
     let log = gateway.kill().words;
     assert!(!log.contains(secret) && !log.contains(&secret[6..]), "the secret is in the log");
 }
@@ -281,6 +288,10 @@ async fn what_a_receiver_does_holds_up_nobody() {
         let shown_as = shown_until(&home, |shown| shown["lastResult"] == words);
         assert_eq!(shown_as["state"], state, "{shown_as}");
         assert!(shown_as["failingSince"].is_string(), "{shown_as}");
+        let checked = home.run_with(&["check"], &[("GATEWAY_EPHEMERAL", "1")]);
+        let found = checked.out.lines().find(|line| line.contains("webhook of support-bot"));
+        let says = found.unwrap().starts_with("warning") && found.unwrap().contains(state);
+        assert!(says, "{checked:?}");
         receiver.shared.0.lock().unwrap().steps.clear();
         shown(&home, &["--resume"]);
         shown_until(&home, |shown| shown["state"] == "active" && shown["lastResult"] == "204");

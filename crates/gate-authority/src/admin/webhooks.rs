@@ -38,6 +38,18 @@ impl Admin<'_> {
         Ok(WebhookState::new(row, &seen, self.authority.now().await?))
     }
 
+    /// How every webhook fares that is in the policy in force, by agent.
+    ///
+    /// # Errors
+    ///
+    /// [`AdminError::Authority`].
+    pub async fn webhooks(&self) -> Result<Vec<WebhookState>, AdminError> {
+        let seen = self.authority.read(Reads { webhooks: true, ..Reads::default() }).await?;
+        let now = self.authority.now().await?;
+        let rows = seen.webhooks.iter().filter(|row| row.url.is_some());
+        Ok(rows.map(|row| WebhookState::new(row.clone(), &seen, now)).collect())
+    }
+
     /// Makes the secret another one; the one before signs too for 24 more hours.
     ///
     /// # Errors

@@ -27,6 +27,8 @@ use crate::serve::open_store;
 use crate::system::{SystemClock, SystemIds};
 use approvals::still_missing;
 
+pub(super) use webhooks::webhook_trouble;
+
 /// Most pending approvals that are listed.
 const APPROVALS_LISTED_MAX: u32 = 10_000;
 

@@ -13,6 +13,7 @@ use gate_store::{PostgresAddress, PostgresState, PostgresStore};
 use gate_stripe::{CheckState, Resource, StripeClient};
 use serde::Serialize;
 
+use super::admin::webhook_trouble;
 use super::{Failed, Output, faults};
 use crate::config::{self, Database, Flags, Lookup};
 use crate::embedded::Embedded;
@@ -141,11 +142,19 @@ fn report(found: &Vec<Finding>, out: &Output) -> Result<(), Failed> {
     if faulty { Err(Failed::Faults) } else { Ok(()) }
 }
 
-/// Reports on the policy in force, and answers with it when it can be read.
+/// Reports on the policy in force and its webhooks, and answers with it when it can be read.
 async fn policy(embedded: &Embedded, found: &mut Vec<Finding>) -> Result<Option<Policy>, Failed> {
     let admin = Admin::new(&embedded.authority, Actor::cli("check", None));
     let (version, text) = admin.policy().await.map_err(|error| Failed::Work(error.to_string()))?;
     let name = format!("policy version {version}");
+    let webhooks = admin.webhooks().await.map_err(|error| Failed::Work(error.to_string()))?;
+    found.extend(webhooks.iter().map(|state| {
+        let what = format!("webhook of {}", state.row.agent);
+        match webhook_trouble(state) {
+            None => Finding::new(&what, "ok", "takes what it is told, or was told nothing yet"),
+            Some(trouble) => Finding::new(&what, "warning", trouble),
+        }
+    }));
     Ok(match Policy::parse(&text) {
         Ok(policy) => {
             found.push(Finding::new(&name, "ok", "can be read"));

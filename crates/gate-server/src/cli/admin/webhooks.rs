@@ -54,6 +54,20 @@ fn standing(state: &WebhookState) -> &'static str {
     }
 }
 
+/// What is wrong with a webhook, if anything is.
+pub(in crate::cli) fn webhook_trouble(state: &WebhookState) -> Option<String> {
+    let row = &state.row;
+    let disabled = row.disabled_at.map(|at| {
+        let at = rfc3339(at);
+        format!("disabled since {at}, when its server said 410: change the line, or --resume")
+    });
+    let failing = row.failing_since.map(|at| {
+        let (at, last) = (rfc3339(at), row.last_result.as_deref().unwrap_or_default());
+        format!("failing since {at}, attempts so far: {}, the last: {last}", row.attempts)
+    });
+    disabled.or(failing)
+}
+
 fn webhook_json(state: &WebhookState, secrets: &[String]) -> serde_json::Value {
     let (row, time) = (&state.row, |at: Option<Timestamp>| at.map(rfc3339));
     json!({
@@ -84,15 +98,8 @@ fn webhook_lines(state: &WebhookState, secrets: &[String]) -> String {
         let result = row.last_result.as_deref().unwrap_or_default();
         format!("last sent {}: {result}", rfc3339(at))
     });
-    let failing = row
-        .failing_since
-        .map(|at| format!("failing since {}, {} attempts so far", rfc3339(at), row.attempts));
     let next = row.next_try_at.map(|at| format!("not before {}", rfc3339(at)));
-    let disabled = row.disabled_at.map(|at| {
-        let at = rfc3339(at);
-        format!("disabled since {at}, when its server said 410: change the line, or --resume")
-    });
     let given_up = (row.given_up > 0).then(|| format!("{} events given up", row.given_up));
-    lines.extend([last, failing, next, disabled, given_up].into_iter().flatten());
+    lines.extend([last, webhook_trouble(state), next, given_up].into_iter().flatten());
     lines.join("\n")
 }
