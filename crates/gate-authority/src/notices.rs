@@ -15,8 +15,7 @@ use gate_core::{
 };
 use gate_policy::Policy;
 use gate_store::{
-    AgentBy, AgentRow, AuditEntry, AuditRange, AuditRow, IntentBy, Reads, Snapshot, WebhookRow,
-    Write,
+    AgentBy, AgentRow, AuditRange, AuditRow, IntentBy, Reads, Snapshot, WebhookRow, Write,
 };
 
 use crate::authority::LocalAuthority;
@@ -45,6 +44,50 @@ struct PassedOver {
     to: u64,
 }
 
+/// An entry that an agent may have to be told of.
+#[derive(Clone)]
+struct Found {
+    n: u64,
+    at: Timestamp,
+    intent: IntentId,
+    event: &'static str,
+}
+
+impl Found {
+    /// What has to be read to take it.
+    fn reads(&self) -> Reads {
+        let intent = Some(IntentBy::Id(self.intent.clone()));
+        Reads { intent, webhooks: true, ..Reads::default() }
+    }
+
+    /// Takes it from a webhook that is free, if it is about an intent of that agent's.
+    fn taken(
+        &self,
+        row: &WebhookRow,
+        agent: &AgentId,
+        seen: &Snapshot,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Option<(WebhookRow, Box<Notice>)> {
+        let intent = seen.intent.as_ref().filter(|intent| intent.agent == *agent)?;
+        let taken_until = now.after(lease);
+        let notice = Notice {
+            agent: row.agent.clone(),
+            url: row.url.clone()?,
+            n: self.n,
+            event: self.event,
+            at: self.at,
+            taken_at: now,
+            taken_until,
+            attempts: row.attempts,
+            intent: intent.clone(),
+            generations: generations(row, now),
+        };
+        let row = WebhookRow { next_try_at: Some(taken_until), ..row.clone() };
+        Some((row, Box::new(notice)))
+    }
+}
+
 /// What trying to take an entry came to.
 enum Claim {
     /// It is about another agent's intent.
@@ -61,42 +104,46 @@ impl Notices {
         Self { authority, passed_over: Mutex::new(BTreeMap::new()) }
     }
 
+    /// The first entry after `after` that an agent is told of, as far as the entry says, or else up to
+    /// where there is none.
+    async fn next(
+        &self,
+        agent: &AgentId,
+        after: u64,
+    ) -> Result<Result<Found, u64>, AuthorityError> {
+        let mut after = after;
+        loop {
+            let part = self.authority.audit(AuditRange { after, limit: PART }).await?;
+            if let Some(found) = part.iter().find_map(|entry| happened(entry, agent)) {
+                return Ok(Ok(found));
+            }
+            match part.last() {
+                // What stands before the first was read with the first part.
+                Some(last) => after = last.n.max(1),
+                None => return Ok(Err(after)),
+            }
+        }
+    }
+
     async fn claim(
         &self,
         row: &WebhookRow,
         agent: &AgentId,
-        entry: &AuditRow,
-        intent: IntentId,
-        event: &'static str,
+        found: &Found,
         lease: Duration,
     ) -> Result<Claim, AuthorityError> {
-        let reads =
-            Reads { intent: Some(IntentBy::Id(intent)), webhooks: true, ..Reads::default() };
-        let (was, agent, n, at) = (row.clone(), agent.clone(), entry.n, entry.entry.at);
+        let (was, agent, found) = (row.clone(), agent.clone(), found.clone());
+        let reads = found.reads();
         let judge = move |now: Timestamp, seen: &Snapshot| {
-            let Some(intent) = seen.intent.as_ref().filter(|intent| intent.agent == agent) else {
-                return Plan::nothing(Claim::Anothers);
-            };
             let unchanged = |row: &&WebhookRow| row.url == was.url && row.done_to == was.done_to;
             let free = own(seen, &was.agent).filter(unchanged).filter(|row| is_free(row, now));
-            let Some((row, url)) = free.and_then(|row| Some((row, row.url.clone()?))) else {
-                return Plan::nothing(Claim::Lost);
-            };
-            let taken_until = now.after(lease);
-            let write = WebhookRow { next_try_at: Some(taken_until), ..row.clone() };
-            let notice = Notice {
-                agent: row.agent.clone(),
-                url,
-                n,
-                event,
-                at,
-                taken_at: now,
-                taken_until,
-                attempts: row.attempts,
-                intent: intent.clone(),
-                generations: generations(row, now),
-            };
-            Plan { writes: vec![Write::PutWebhook(write)], reply: Claim::Taken(Box::new(notice)) }
+            let Some(row) = free else { return Plan::nothing(Claim::Lost) };
+            match found.taken(row, &agent, seen, now, lease) {
+                None => Plan::nothing(Claim::Anothers),
+                Some((row, notice)) => {
+                    Plan { writes: vec![Write::PutWebhook(row)], reply: Claim::Taken(notice) }
+                }
+            }
         };
         transact(self.authority.store.as_ref(), reads, judge).await
     }
@@ -167,23 +214,18 @@ impl Outbox for Notices {
         };
         let mut after = self.looked_to(row);
         loop {
-            let part = self.authority.audit(AuditRange { after, limit: PART }).await?;
-            for entry in &part {
-                let Some((intent, event)) = happened(&entry.entry, id) else { continue };
-                match self.claim(row, id, entry, intent, event, lease).await? {
-                    Claim::Anothers => {}
+            match self.next(id, after).await? {
+                Err(to) => {
+                    self.pass_over(row, to).await?;
+                    return Ok(None);
+                }
+                Ok(found) => match self.claim(row, id, &found, lease).await? {
+                    Claim::Anothers => after = found.n,
                     Claim::Lost => return Ok(None),
                     Claim::Taken(notice) => return Ok(Some(*notice)),
-                }
-            }
-            match part.last() {
-                // What stands before the first was read with the first part.
-                Some(last) => after = last.n.max(1),
-                None => break,
+                },
             }
         }
-        self.pass_over(row, after).await?;
-        Ok(None)
     }
 
     async fn record(
@@ -191,25 +233,35 @@ impl Outbox for Notices {
         notice: &Notice,
         fate: Fate,
         result: &str,
-    ) -> Result<(), AuthorityError> {
+        lease: Option<Duration>,
+    ) -> Result<Option<Notice>, AuthorityError> {
         let Notice { agent, url, n, taken_until, .. } = notice.clone();
+        let id = notice.intent.agent.clone();
+        let next = match lease.filter(|_| fate == Fate::Delivered) {
+            Some(lease) => self.next(&id, n).await?.ok().map(|found| (found, lease)),
+            None => None,
+        };
         // It may have words of the receiver's, and is shown on terminals.
         let printable = result.chars().map(|c| if c.is_control() { ' ' } else { c });
         let result: String = printable.take(RESULT_CHARS_MAX).collect();
+        let nothing = Reads { webhooks: true, ..Reads::default() };
+        let reads = next.as_ref().map_or(nothing, |(found, _)| found.reads());
         let judge = move |now, seen: &Snapshot| {
             let as_taken = |row: &&WebhookRow| {
                 let own = row.next_try_at == Some(taken_until) && row.url.as_ref() == Some(&url);
                 own && row.done_to < n
             };
-            let Some(row) = own(seen, &agent).filter(as_taken) else { return Plan::nothing(()) };
+            let Some(row) = own(seen, &agent).filter(as_taken) else { return Plan::nothing(None) };
             let row = WebhookRow {
                 last_try_at: Some(now),
                 last_result: Some(result.clone()),
                 ..after(row.clone(), n, fate, now)
             };
-            Plan { writes: vec![Write::PutWebhook(row)], reply: () }
+            let taken =
+                next.as_ref().and_then(|(it, lease)| it.taken(&row, &id, seen, now, *lease));
+            let (row, reply) = taken.map_or((row, None), |(row, notice)| (row, Some(*notice)));
+            Plan { writes: vec![Write::PutWebhook(row)], reply }
         };
-        let reads = Reads { webhooks: true, ..Reads::default() };
         transact(self.authority.store.as_ref(), reads, judge).await
     }
 }
@@ -289,9 +341,10 @@ pub(crate) fn follow(policy: &Policy, seen: &Snapshot) -> Vec<Write> {
     put.chain(ended).map(Write::PutWebhook).collect()
 }
 
-/// The intent that an entry is about and what receivers call what happened, if it is something that
-/// `agent` is told and, as far as the entry says, about an intent of its.
-fn happened(entry: &AuditEntry, agent: &AgentId) -> Option<(IntentId, &'static str)> {
+/// What an entry is to receivers, if it is something that `agent` is told and, as far as the entry says,
+/// about an intent of its.
+fn happened(row: &AuditRow, agent: &AgentId) -> Option<Found> {
+    let entry = &row.entry;
     let details: serde_json::Value = serde_json::from_str(&entry.details).unwrap_or_default();
     let text = |name: &str| details.get(name).and_then(serde_json::Value::as_str);
     if text("agent").is_some_and(|of| of != agent.as_str()) {
@@ -322,5 +375,6 @@ fn happened(entry: &AuditEntry, agent: &AgentId) -> Option<(IntentId, &'static s
         },
     };
     // Of an entry that was emptied nobody can say any more what it was about.
-    Some((IntentId::parse(&entry.subject).ok()?, event))
+    let intent = IntentId::parse(&entry.subject).ok()?;
+    Some(Found { n: row.n, at: entry.at, intent, event })
 }

@@ -82,9 +82,17 @@ pub trait Outbox: Send + Sync {
     /// Records what became of a notice, with a few words on what was seen. Nothing happens when it is
     /// no longer taken as it was: the lease ended and somebody else took it, or a person intervened.
     ///
+    /// With a `lease`, the next event is taken with it after one that was delivered, as [`Outbox::take`]
+    /// would; none does not mean that there is none.
+    ///
     /// # Errors
     ///
     /// [`AuthorityError`]; it is sent again when the lease has ended.
-    async fn record(&self, notice: &Notice, fate: Fate, result: &str)
-    -> Result<(), AuthorityError>;
+    async fn record(
+        &self,
+        notice: &Notice,
+        fate: Fate,
+        result: &str,
+        lease: Option<Duration>,
+    ) -> Result<Option<Notice>, AuthorityError>;
 }

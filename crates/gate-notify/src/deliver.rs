@@ -103,32 +103,44 @@ impl Deliverer {
 
     /// Sends one agent's notices, one after the other, until there is none, or one is not taken.
     async fn flight(&self, agent: AgentName, stop: &CancellationToken) -> AgentName {
-        while !stop.is_cancelled() {
-            match self.deliver_next(&agent).await {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    tracing::warn!(agent = %agent, "cannot take or record a notice: {error}");
-                    self.clock.sleep_until(self.clock.deadline(LOOK_RETRY)).await;
-                    break;
-                }
-            }
+        if let Err(error) = self.deliver(&agent, || !stop.is_cancelled()).await {
+            tracing::warn!(%agent, "cannot take or record a notice: {error}");
+            self.clock.sleep_until(self.clock.deadline(LOOK_RETRY)).await;
         }
         agent
     }
 
-    /// One attempt at an agent's next notice; whether it was delivered.
+    /// Sends one agent's notices until there is none, or one is not taken, or `go_on` says no after one
+    /// that was.
     ///
     /// # Errors
     ///
     /// The outbox's. What was sent may be sent again.
-    pub async fn deliver_next(&self, agent: &AgentName) -> Result<bool, AuthorityError> {
-        let Some(notice) = self.outbox.take(agent, LEASE).await? else { return Ok(false) };
-        let sent = self.transport.send(self.request(&notice), self.clock.deadline(CALL_TIMEOUT));
-        let (fate, result) = self.fate(&notice, sent.await.map(|answer| answer.status));
-        tell(&notice, fate, &result);
-        self.outbox.record(&notice, fate, &result).await?;
-        Ok(fate == Fate::Delivered)
+    pub async fn deliver(
+        &self,
+        agent: &AgentName,
+        go_on: impl Fn() -> bool + Send,
+    ) -> Result<(), AuthorityError> {
+        while let Some(mut notice) = self.outbox.take(agent, LEASE).await? {
+            loop {
+                let (fate, result) = self.attempt(&notice).await;
+                tell(&notice, fate, &result);
+                let goes_on = fate == Fate::Delivered && go_on();
+                let lease = goes_on.then_some(LEASE);
+                match self.outbox.record(&notice, fate, &result, lease).await? {
+                    Some(next) => notice = next,
+                    None if goes_on => break,
+                    None => return Ok(()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn attempt(&self, notice: &Notice) -> (Fate, String) {
+        let by = self.clock.deadline(CALL_TIMEOUT);
+        let sent = self.transport.send(self.request(notice), by).await;
+        self.fate(notice, sent.map(|answer| answer.status))
     }
 
     fn request(&self, notice: &Notice) -> Request {

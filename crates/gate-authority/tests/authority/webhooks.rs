@@ -36,7 +36,7 @@ fn seen(world: &World, id: &IntentId, refund: &Refund) {
 }
 
 fn record(notices: &Notices, notice: &Notice, fate: Fate) {
-    run(notices.record(notice, fate, "503")).unwrap();
+    assert!(run(notices.record(notice, fate, "503", None)).unwrap().is_none());
 }
 
 /// Takes everything that waits for an agent, and delivers it: each event, and whose intent it is of.
@@ -213,7 +213,7 @@ fn results_are_short_and_printable() {
     world.ask("k1 ch_1 1000");
     let notice = take(&notices, "bot").unwrap();
     let said = format!("bad\u{1b}[2J\n{}", "é".repeat(300));
-    run(notices.record(&notice, Fate::Failed(PAUSE), &said)).unwrap();
+    run(notices.record(&notice, Fate::Failed(PAUSE), &said, Some(LEASE))).unwrap();
     let kept = row(&world, "bot").last_result.unwrap();
     assert_eq!(kept, format!("bad [2J {}", "é".repeat(192)));
 }
@@ -410,6 +410,19 @@ fn looking_commits_nothing() {
     assert!(take(&notices, "bot").is_none());
     record(&notices, &notice, Fate::Delivered);
     assert_eq!(world.store.commits(), before + 2, "told once more, it changes nothing");
+    // When more waits, the next is taken with what became of the one before.
+    for n in 0..10 {
+        world.ask(&format!("more{n} ch_1 100"));
+    }
+    let before = world.store.commits();
+    let (mut next, mut sent) = (take(&notices, "bot"), 0);
+    while let Some(notice) = next {
+        assert!(take(&notices, "bot").is_none(), "nobody else is handed it");
+        next = run(notices.record(&notice, Fate::Delivered, "200", Some(LEASE))).unwrap();
+        sent += 1;
+    }
+    assert_eq!((sent, world.store.commits() - before), (10, 11));
+    assert_eq!(row(&world, "bot").next_try_at, None);
 }
 
 /// What happens to two deliverers of one store.
@@ -418,7 +431,7 @@ enum Happens {
     Ask,
     AskAsOther,
     Take(usize),
-    Record(usize, Fate),
+    Record(usize, Fate, bool),
     /// The deliverer's process ends, whatever it had taken.
     Dies(usize),
     Passes(Duration),
@@ -432,9 +445,9 @@ fn happens() -> impl Strategy<Value = Happens> {
         3 => Just(Happens::Ask),
         1 => Just(Happens::AskAsOther),
         6 => which.clone().prop_map(Happens::Take),
-        5 => (which.clone(), 0_usize..4).prop_map(|(which, fate)| {
+        5 => (which.clone(), 0_usize..4, any::<bool>()).prop_map(|(which, fate, goes_on)| {
             let fates = [Fate::Delivered, Fate::Delivered, Fate::Failed(PAUSE), Fate::GivenUp(PAUSE)];
-            Happens::Record(which, fates[fate])
+            Happens::Record(which, fates[fate], goes_on)
         }),
         1 => which.prop_map(Happens::Dies),
         2 => prop_oneof![Just(LEASE), Just(PAUSE)].prop_map(Happens::Passes),
@@ -468,8 +481,12 @@ proptest! {
                     sent.push(notice.n);
                     held[which] = Some(notice);
                 },
-                Happens::Record(which, fate) => if let Some(notice) = held[which].take() {
-                    record(&outboxes[which], &notice, fate);
+                Happens::Record(which, fate, goes_on) => if let Some(notice) = held[which].take() {
+                    let lease = goes_on.then_some(LEASE);
+                    let next = run(outboxes[which].record(&notice, fate, "503", lease)).unwrap();
+                    prop_assert!(next.is_none() || (goes_on && fate == Fate::Delivered));
+                    sent.extend(next.iter().map(|next| next.n));
+                    held[which] = next;
                 },
                 Happens::Dies(which) => {
                     held[which] = None;
