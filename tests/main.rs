@@ -14,6 +14,7 @@
     reason = "tests unwrap and compute freely, and their tables are wide"
 )]
 
+mod agent_webhooks;
 mod asking_again;
 mod audit;
 mod audit_log;

@@ -8,6 +8,7 @@ mod gateways;
 mod people;
 mod policies;
 mod stops;
+mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use policies::{policy_text, policy_writes};
 
 pub use approvals::Waiting;
 pub use stops::Whom;
+pub use webhooks::WebhookState;
 
 pub use agents::KeyTerms;
 pub use emptying::{EmptiedCount, Emptying};

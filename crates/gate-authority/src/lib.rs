@@ -4,7 +4,8 @@
 //! [`Records`](gate_core::Records) ports, over any [`Store`](gate_store::Store). Every decision is a
 //! pure function of one snapshot, run inside one serialisable transaction. [`Admin`] is what people
 //! do: agents, keys, policies, approvals, stops. [`Sweeper`] does what is due: rates and expiry.
-//! [`invariants()`] judges the whole record.
+//! [`Notices`] hands out what agents with a webhook are to be told. [`invariants()`] judges the whole
+//! record.
 //!
 //! Invariants that this crate keeps (ARCHITECTURE.md numbers them):
 //!
@@ -35,6 +36,7 @@ mod decide;
 mod gateways;
 mod invariants;
 mod keys;
+mod notices;
 mod outcome;
 mod rates;
 mod records;
@@ -43,12 +45,15 @@ mod sweeper;
 mod tools;
 mod votes;
 
-pub use admin::{Admin, AdminError, EmptiedCount, Emptying, IntentList, KeyTerms, Waiting, Whom};
+pub use admin::{
+    Admin, AdminError, EmptiedCount, Emptying, IntentList, KeyTerms, Waiting, WebhookState, Whom,
+};
 pub use audit::{AnchorsAtStripe, AuditAnchor, AuditFinding, AuditReport};
 pub use authority::{AuthorityConfig, LocalAuthority};
 pub use change::Actor;
 pub use gateways::{Caller, GatewayKey, Standing};
 pub use invariants::{AtStripe, Finding, Level, invariants, invariants_at_stripe, invariants_of};
+pub use notices::Notices;
 pub use rates::{FeedError, RatesFeed, is_stale, parse_feed};
 pub use replay::{Change, Replay, Sum};
 pub use sweeper::{Sweeper, Swept};

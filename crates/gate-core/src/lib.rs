@@ -34,6 +34,7 @@ mod grants;
 mod ids;
 mod intent;
 mod major;
+mod outbox;
 mod permit;
 mod ports;
 mod reconcile;
@@ -59,6 +60,7 @@ pub use intent::{
     Again, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, Intent,
     ListedRefund, OnApproval, Refund, RefundStatus, Requirement, Valuation, Vote,
 };
+pub use outbox::{Fate, Notice, Outbox, Waiting};
 pub use permit::{Claim, Lease, Permit, Ticket};
 pub use ports::{
     Actions, Agent, Answer, Authority, AuthorityError, Budget, BudgetWindow, Decided, Decision,

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,12 +18,14 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
+use tower_service::Service;
 
 use crate::message::{Method, Request, Response};
 use crate::transport::{Seen, Transport, TransportError};
-use crate::url::checked;
+use crate::url::{checked, literal_address};
 
 /// Longest time for a TCP connection to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,13 +37,17 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most connections without work that are kept to one host.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 
-type HttpsClient = Client<HttpsConnector<HttpConnector>, WatchedBody>;
+/// Says which addresses may be connected to.
+pub type Admits = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+type HttpsClient = Client<HttpsConnector<HttpConnector<Resolver>>, WatchedBody>;
 
 /// Sends over the network. TLS, with Mozilla's roots and `ring`, is set up with the first request:
 /// a process that sends nothing does not hold the roots. No process-wide provider is installed.
 pub struct HyperTransport {
     clock: Arc<dyn Clock>,
     response_bytes_max: usize,
+    admits: Option<Admits>,
     client: OnceLock<HttpsClient>,
 }
 
@@ -47,7 +55,8 @@ impl HyperTransport {
     /// A transport that keeps its deadlines by `clock`.
     #[must_use]
     pub const fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, response_bytes_max: RESPONSE_BYTES_MAX, client: OnceLock::new() }
+        let client = OnceLock::new();
+        Self { clock, response_bytes_max: RESPONSE_BYTES_MAX, admits: None, client }
     }
 
     /// The same with another limit for the bodies of answers, in bytes.
@@ -56,11 +65,21 @@ impl HyperTransport {
         Self { response_bytes_max: limit, ..self }
     }
 
+    /// The same, connecting to addresses that `admits` takes and to no others, for URLs that somebody
+    /// else chose. A host's addresses are looked up once for each request, all of them have to be
+    /// taken, and the connection goes to one of those: between looking and connecting nobody can
+    /// give another. So no connection is kept for the next request either.
+    #[must_use]
+    pub fn only_to(self, admits: Admits) -> Self {
+        Self { admits: Some(admits), client: OnceLock::new(), ..self }
+    }
+
     fn client(&self) -> Result<&HttpsClient, TransportError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = https_client().map_err(|error| TransportError::not_sent(chain(&error)))?;
+        let client = https_client(self.admits.clone())
+            .map_err(|error| TransportError::not_sent(chain(&error)))?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -71,6 +90,12 @@ impl HyperTransport {
     ) -> Result<Response, TransportError> {
         let body_taken = Arc::new(AtomicBool::new(false));
         let request = hyper_request(request, Arc::clone(&body_taken))?;
+        // An address that is written out is connected to without being looked up.
+        if let (Some(admits), Some(address)) = (&self.admits, literal_address(request.uri()))
+            && !admits(address)
+        {
+            return Err(TransportError::not_sent(refused(address)));
+        }
         let response = self
             .client()?
             .request(request)
@@ -128,13 +153,46 @@ impl Transport for HyperTransport {
     }
 }
 
-fn https_client() -> Result<HttpsClient, rustls::Error> {
+fn refused(address: IpAddr) -> String {
+    format!("its host has the address {address}, to which nothing is sent")
+}
+
+/// Looks names up, and answers with addresses that are taken only.
+#[derive(Clone)]
+struct Resolver(Option<Admits>);
+
+impl Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let admits = self.0.clone();
+        Box::pin(async move {
+            // The connector puts the port in.
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            let is_refused = |at: &&SocketAddr| admits.as_ref().is_some_and(|it| !it(at.ip()));
+            match found.iter().find(is_refused) {
+                Some(at) => Err(io::Error::other(refused(at.ip()))),
+                None => Ok(found.into_iter()),
+            }
+        })
+    }
+}
+
+fn https_client(admits: Option<Admits>) -> Result<HttpsClient, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_webpki_roots()
         .with_no_client_auth();
-    let mut tcp = HttpConnector::new();
+    let idle_connections_max = if admits.is_some() { 0 } else { IDLE_CONNECTIONS_MAX };
+    let mut tcp = HttpConnector::new_with_resolver(Resolver(admits));
     tcp.enforce_http(false);
     tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
     tcp.set_nodelay(true);
@@ -147,7 +205,7 @@ fn https_client() -> Result<HttpsClient, rustls::Error> {
     Ok(Client::builder(TokioExecutor::new())
         .retry_canceled_requests(false)
         .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .pool_max_idle_per_host(idle_connections_max)
         .build(connector))
 }
 

@@ -18,7 +18,7 @@ mod message;
 mod transport;
 mod url;
 
-pub use hyper_transport::{CONNECT_TIMEOUT, HyperTransport, RESPONSE_BYTES_MAX};
+pub use hyper_transport::{Admits, CONNECT_TIMEOUT, HyperTransport, RESPONSE_BYTES_MAX};
 pub use message::{HeaderText, Method, Request, Response};
 pub use transport::{Seen, Transport, TransportError};
 pub use url::{UrlRefused, check_url};

@@ -55,10 +55,18 @@ pub(crate) fn checked(url: &str) -> Result<Uri, UrlRefused> {
     }
 }
 
+/// The address that a URL has in the place of a host's name.
+pub(crate) fn literal_address(uri: &Uri) -> Option<IpAddr> {
+    address(uri.host()?)
+}
+
 fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || address(host).is_some_and(|at| at.is_loopback())
+}
+
+fn address(host: &str) -> Option<IpAddr> {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    host.eq_ignore_ascii_case("localhost")
-        || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    bare.parse().ok()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use std::future::Future;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -231,5 +231,40 @@ async fn a_kept_connection_that_closes_never_sends_twice() {
             "not sent" | "broken" => assert_eq!(seen, 1, "round {round}: {second:?}"),
             other => panic!("round {round}: {other}"),
         }
+    }
+}
+
+/// Where somebody else chose the URL, every address is looked at before it is connected to, whether
+/// it is written out or looked up, and each request looks anew.
+#[tokio::test]
+async fn only_addresses_that_are_taken_are_connected_to() {
+    let caller = |admits: fn(IpAddr) -> bool| {
+        let Caller { clock, transport } = Caller::new();
+        Caller { clock, transport: transport.only_to(Arc::new(admits)) }
+    };
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    let url = server(move |listener| {
+        while let Ok((mut stream, _)) = listener.accept() {
+            count.fetch_add(1, Ordering::SeqCst);
+            if read_request(&mut stream) {
+                let _ = stream.write_all(OK.as_bytes());
+            }
+        }
+    });
+    let by_name = url.replace("127.0.0.1", "localhost");
+    let (nobody, this_machine) = (caller(|_| false), caller(|at| at.is_loopback()));
+    for url in
+        [&url, &by_name, &url.replace("http:", "https:"), &by_name.replace("http:", "https:")]
+    {
+        let error = nobody.send(post(url), LONG).await.unwrap_err();
+        assert_eq!(class(&Err(error.clone())), "not sent", "{url}");
+        assert!(error.to_string().contains("to which nothing is sent"), "{url}: {error}");
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 0, "nobody was connected to");
+    for requests in 1..=3 {
+        let url = if requests == 2 { &by_name } else { &url };
+        assert_eq!(class(&this_machine.send(post(url), LONG).await), "answered");
+        assert_eq!(connections.load(Ordering::SeqCst), requests, "a connection for each");
     }
 }

@@ -111,6 +111,7 @@ fn lines(limits: &AgentLimits) -> Lines {
         list("tags", and(tags)),
         ("team", limits.team.as_ref().map(ToString::to_string)),
         list("tools", and(tools)),
+        ("webhook", limits.webhook.as_ref().map(ToString::to_string)),
     ];
     dollars.chain(others).filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -8,6 +8,7 @@ use gate_money::MicroUsd;
 use jiff::tz::TimeZone;
 
 use crate::rules::Rules;
+use crate::webhook::WebhookUrl;
 
 /// The host of every refund, as it stands in `allowed_hosts`.
 pub const REFUND_HOST: &str = "stripe-refund.action";
@@ -150,6 +151,8 @@ pub struct AgentLimits {
     pub owner: Option<UserName>,
     /// Who goes on after a yes.
     pub on_approval: OnApproval,
+    /// Where the agent hears what became of its requests.
+    pub webhook: Option<WebhookUrl>,
 }
 
 impl AgentLimits {

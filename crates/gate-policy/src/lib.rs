@@ -65,6 +65,7 @@ mod fault;
 mod parse;
 mod reader;
 mod rules;
+mod webhook;
 mod window;
 mod words;
 
@@ -74,4 +75,5 @@ pub use diff::diff;
 pub use document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST, TOOLS};
 pub use edit::{NEW_STORE_TEXT, NewAgent, with_agent};
 pub use fault::Fault;
+pub use webhook::WebhookUrl;
 pub use window::{Period, Whose, Window};

@@ -1,7 +1,6 @@
 //! Reads a document: every key is known, or it is a fault.
 //!
-//! Nothing is guessed, ignored or rounded. A key of the full product that this version does not
-//! keep is refused like a typo, because a limit that is written down and not kept is worse than
+//! Nothing is guessed, ignored or rounded: a limit that is written down and not kept is worse than
 //! none.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +15,7 @@ use crate::document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST, TOOLS};
 use crate::fault::{Fault, echo, nearest};
 use crate::reader::{Key, Keys, Reader, Value, choice, team, user, word};
 use crate::rules::Rules;
+use crate::webhook::WebhookUrl;
 
 /// Longest document, in bytes: some thousand agents.
 pub(crate) const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -28,10 +28,9 @@ pub(crate) const APPROVALS_RANGE: [u32; 2] = [1, 10];
 /// The fewest and the most refunds within an hour that can be set.
 const REFUNDS_PER_HOUR_RANGE: [u32; 2] = [0, 100_000];
 
-const DOCUMENT_KEYS: Keys =
-    Keys { kept: &["agents", "organization", "rules", "teams"], later: &[] };
+const DOCUMENT_KEYS: Keys = Keys { kept: &["agents", "organization", "rules", "teams"] };
 const ORGANIZATION_KEYS: Keys =
-    Keys { kept: &["approval_timeout", "timezone", "when_stripe_asks"], later: &[] };
+    Keys { kept: &["approval_timeout", "timezone", "when_stripe_asks"] };
 const AGENT_KEYS: Keys = Keys {
     kept: &[
         "allowed_hosts",
@@ -49,9 +48,9 @@ const AGENT_KEYS: Keys = Keys {
         "tags",
         "team",
         "tools",
+        "webhook",
         "weekly_cap",
     ],
-    later: &["webhook"],
 };
 const TEAM_KEYS: Keys = Keys {
     kept: &[
@@ -71,9 +70,9 @@ const TEAM_KEYS: Keys = Keys {
         "reviewers",
         "tags",
         "tools",
+        "webhook",
         "weekly_cap",
     ],
-    later: &["webhook"],
 };
 
 impl Policy {
@@ -108,6 +107,7 @@ struct Lines {
     approvals_required: Option<u16>,
     owner: Option<UserName>,
     on_approval: Option<OnApproval>,
+    webhook: Option<WebhookUrl>,
 }
 
 impl Lines {
@@ -132,6 +132,7 @@ impl Lines {
             approvals_required: self.approvals_required.or(team.approvals_required).unwrap_or(1),
             owner: self.owner.or_else(|| team.owner.clone()),
             on_approval: self.on_approval.or(team.on_approval).unwrap_or(OnApproval::Execute),
+            webhook: self.webhook.or_else(|| team.webhook.clone()),
         }
     }
 }
@@ -308,6 +309,7 @@ impl Reader<'_> {
                 let tools = TOOLS.map(|tool| (tool, tool));
                 lines.tools = Some(self.choices(key, value, &tools));
             }
+            "webhook" => lines.webhook = self.parsed(key, value, WebhookUrl::parse),
             "weekly_cap" => lines.weekly_cap = self.dollars(key, value),
             _ => return false,
         }

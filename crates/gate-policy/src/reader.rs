@@ -12,10 +12,9 @@ use crate::fault::{Fault, echo, listed, nearest};
 pub(crate) type Key<'t> = Spanned<DeString<'t>>;
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
-/// The keys of one table: those that are kept, and those of the full product that are not yet.
+/// The keys of one table.
 pub(crate) struct Keys {
     pub(crate) kept: &'static [&'static str],
-    pub(crate) later: &'static [&'static str],
 }
 
 /// Collects faults on the way; what is at fault reads as absent.
@@ -58,19 +57,11 @@ impl<'t> Reader<'t> {
     }
 
     pub(crate) fn unknown(&mut self, key: &Key<'_>, place: &str, keys: &Keys) {
-        let name: &str = key.get_ref();
-        let message = if keys.later.contains(&name) {
-            format!(
-                "\"{name}\" is not supported by this version: remove it, since nothing would keep it"
-            )
-        } else {
-            let name = echo(name);
-            match nearest(key.get_ref(), keys.kept.iter().copied()) {
-                Some(meant) => format!("{place} has no key {name}: did you mean \"{meant}\"?"),
-                None => format!(
-                    "{place} has no key {name}: remove it, or use one of {}",
-                    listed(keys.kept)
-                ),
+        let name = echo(key.get_ref());
+        let message = match nearest(key.get_ref(), keys.kept.iter().copied()) {
+            Some(meant) => format!("{place} has no key {name}: did you mean \"{meant}\"?"),
+            None => {
+                format!("{place} has no key {name}: remove it, or use one of {}", listed(keys.kept))
             }
         };
         self.fault(key.span().start, message);

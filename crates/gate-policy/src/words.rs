@@ -54,6 +54,9 @@ impl Policy {
         if let Some(owner) = &limits.owner {
             sentences.push(format!("{owner} owns it and never approves for it."));
         }
+        if let Some(url) = &limits.webhook {
+            sentences.push(format!("What becomes of its requests is sent to {url}."));
+        }
         sentences.join(" ")
     }
 

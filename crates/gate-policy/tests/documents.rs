@@ -8,7 +8,7 @@
 )]
 
 use gate_core::{AgentName, UserName};
-use gate_policy::{NEW_STORE_TEXT, NewAgent, Policy, with_agent};
+use gate_policy::{NEW_STORE_TEXT, NewAgent, Policy, diff, with_agent};
 
 fn agent(name: &str) -> AgentName {
     AgentName::parse(name).unwrap()
@@ -60,12 +60,19 @@ fn faults_say_where_and_what_instead() {
             "[agents.a.limits]",
             "line 1, column 11: [agents.a] has no key \"limits\": remove it, or use one of ",
         ),
-        // Keys of the full product that nothing would keep yet.
+        // Webhooks.
         (
             "[agents.a]\nwebhook = ''",
-            "line 2, column 1: \"webhook\" is not supported by this version: remove it, since nothing would keep it",
+            "line 2, column 11: webhook: \"\" will not do: it is not https; write one like ",
         ),
-        ("[teams.t]\nwebhook = ''", "line 2, column 1: \"webhook\" is not supported"),
+        (
+            "[teams.t]\n  webhook = 'https://a@b/'",
+            "line 2, column 13: webhook: \"https://a@b/\" will not do: it has a name or password",
+        ),
+        (
+            "[agents.a]\nwebhook = ['https://b/']",
+            "line 2, column 11: webhook: array will not do: write a string",
+        ),
         (
             "[organization]\nwhen_stripe_asks = 'stripe'",
             "line 2, column 20: when_stripe_asks: \"stripe\" is not supported by this version",
@@ -342,7 +349,7 @@ fn faults_say_where_and_what_instead() {
              line 4, column 1: [agents.a] has no key \"x\": remove it, or use one of \"allowed_hosts\", \
              \"approval_threshold\", \"approvals_required\", \"daily_cap\", \"max_per_payment\", \"methods\", \
              \"monthly_cap\", \"on_approval\", \"owner\", \"per_customer_daily_cap\", \"refunds_per_hour\", \
-             \"reviewers\", \"tags\", \"team\", \"tools\", \"weekly_cap\"\n\
+             \"reviewers\", \"tags\", \"team\", \"tools\", \"webhook\", \"weekly_cap\"\n\
              line 5, column 12: methods: no \"ä\": there are only \"stripe_refund\", \"stripe_refund_fraudulent\"\n\
              line 5, column 17: methods: no \"y\": there are only ",
         ),
@@ -415,6 +422,7 @@ daily_cap = "20.00"
 
 [agents.quiet-bot]
 owner = "lee"
+webhook = "https://bot.example.com/hooks"
 "#;
 
 #[test]
@@ -429,7 +437,8 @@ agent asks again.
 night-bot may make refunds as fraudulent only, which blocks the customer at Stripe, up to \
 20.00 USD a day. No person is asked, unless a rule does.
 
-quiet-bot may do nothing: it has no methods. lee owns it and never approves for it.
+quiet-bot may do nothing: it has no methods. lee owns it and never approves for it. What becomes \
+of its requests is sent to https://bot.example.com/hooks.
 
 support-bot may make refunds, but not as fraudulent, up to 100.00 USD each and 500.00 USD a day. \
 From 50.00 USD on a person decides; after a yes the refund is made at once. maria owns it and \
@@ -576,4 +585,25 @@ fn an_entry_is_not_appended_where_it_would_not_belong() {
         let message = faults[0].to_string();
         assert!(message.starts_with(expected), "{text}: {message}");
     }
+}
+
+#[test]
+fn an_agent_has_a_webhook_of_its_own_or_its_teams() {
+    let text = "[teams.t]\nwebhook = 'https://t.example/'\n[agents.a]\nteam = 't'\n\
+                [agents.b]\nteam = 't'\nwebhook = 'https://b.example/'\n[agents.c]\n";
+    let both = policy(text);
+    let of = |name: &str| both.agent(&agent(name)).unwrap().webhook.clone();
+    let table = [("a", Some("https://t.example/")), ("b", Some("https://b.example/")), ("c", None)];
+    for (name, expected) in table {
+        assert_eq!(of(name).as_ref().map(|url| url.as_str()), expected, "{name}");
+    }
+    let moved = policy(&text.replace("b.example", "c.example").replace("team = 't'\n[", "["));
+    assert_eq!(
+        diff(&both, &moved),
+        [
+            "a: team is not set any more; it was t.",
+            "a: webhook is not set any more; it was https://t.example/.",
+            "b: webhook was https://b.example/ and is now https://c.example/.",
+        ]
+    );
 }

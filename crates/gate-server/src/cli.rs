@@ -15,11 +15,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ArgMatches;
-use gate_tools::McpDoor;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, ConfigFault, Flags, Lookup, Process};
-use crate::serve::{self, MakeDoor};
+use crate::serve::{self, Seams};
 use crate::{demo, forward, logging, stripe_sandbox};
 
 pub(crate) use output::Output;
@@ -54,12 +53,12 @@ pub(crate) fn faults(faults: &[ConfigFault]) -> Failed {
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
-    run_with(McpDoor::new)
+    run_with(Seams::default())
 }
 
-/// The same, where `serve` speaks MCP through another door: a test's, which adds to ours.
+/// The same with seams of a test's. No setting of the product changes them.
 #[must_use]
-pub fn run_with(door: MakeDoor) -> ExitCode {
+pub fn run_with(seams: Seams) -> ExitCode {
     let matches = match arguments::command().try_get_matches() {
         Ok(matches) => matches,
         Err(told) => {
@@ -76,7 +75,7 @@ pub fn run_with(door: MakeDoor) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    match runtime.block_on(dispatch(&matches, door)) {
+    match runtime.block_on(dispatch(&matches, seams)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             if let Failed::Usage(told) | Failed::Work(told) = &failed {
@@ -87,13 +86,13 @@ pub fn run_with(door: MakeDoor) -> ExitCode {
     }
 }
 
-async fn dispatch(matches: &ArgMatches, door: MakeDoor) -> Result<(), Failed> {
+async fn dispatch(matches: &ArgMatches, seams: Seams) -> Result<(), Failed> {
     let lookup: Arc<dyn Lookup> = Arc::new(Process);
     let (name, given) = matches.subcommand().unwrap_or_default_command()?;
     let out = Output::new(given);
     match name {
-        "authority" => authority_command(given, lookup, &out).await,
-        "serve" => serve_command(given, lookup, &out, door).await,
+        "authority" => authority_command(given, lookup, &out, seams).await,
+        "serve" => serve_command(given, lookup, &out, seams).await,
         "demo" => demo::run(given, &out).await,
         "stripe-sandbox" => sandbox_command(given, &out).await,
         "mcp" => forward::run(lookup.as_ref()).await,
@@ -118,7 +117,7 @@ async fn serve_command(
     given: &ArgMatches,
     lookup: Arc<dyn Lookup>,
     out: &Output,
-    door: MakeDoor,
+    seams: Seams,
 ) -> Result<(), Failed> {
     let loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
         .map_err(|found| faults(&found))?;
@@ -137,7 +136,7 @@ async fn serve_command(
              and then daily; set STRIPE_WEBHOOK_SECRET_FILE to hear from Stripe at once"
         );
     }
-    let serving = serve::start_with(loaded.config, lookup, door).await.map_err(Failed::Work)?;
+    let serving = serve::start(loaded.config, lookup, seams).await.map_err(Failed::Work)?;
     out.listening(&serving.url());
     tracing::info!(address = %serving.address, version = env!("CARGO_PKG_VERSION"), "serving");
     if let Some(url) = serving.authority_url() {
@@ -152,6 +151,7 @@ async fn authority_command(
     given: &ArgMatches,
     lookup: Arc<dyn Lookup>,
     out: &Output,
+    seams: Seams,
 ) -> Result<(), Failed> {
     let loaded = config::load(lookup.as_ref(), &Flags::from_matches(given))
         .map_err(|found| faults(&found))?;
@@ -159,7 +159,8 @@ async fn authority_command(
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let serving = serve::start_authority(&loaded.config, &lookup).await.map_err(Failed::Work)?;
+    let serving =
+        serve::start_authority(&loaded.config, &lookup, seams).await.map_err(Failed::Work)?;
     out.listening(&serving.served.url());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving the authority to gateways");
     serving.run(stop_at_signal()).await.map_err(Failed::Work)
@@ -175,7 +176,8 @@ async fn reconcile(
         .map_err(|found| faults(&found))?;
     // Nobody is served: any port will do.
     loaded.config.server.listen.set_port(0);
-    let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
+    let serving =
+        serve::start(loaded.config, lookup, Seams::default()).await.map_err(Failed::Work)?;
     let found = serving.gateway.round().await.map_err(|error| Failed::Work(error.to_string()))?;
     let rows: Vec<_> = found
         .iter()

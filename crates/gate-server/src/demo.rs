@@ -17,7 +17,7 @@ use crate::cli::{Failed, Output, faults, stop_at_signal};
 use crate::config::{self, FileFacts, Flags, Lookup, Process};
 use crate::embedded::Embedded;
 use crate::listen;
-use crate::serve::{self, Serving};
+use crate::serve::{self, Seams, Serving};
 use crate::stripe_sandbox::SharedSandbox;
 use crate::system::SystemClock;
 
@@ -99,7 +99,7 @@ async fn start_gateway(sandbox_url: &str, home: &Path, port: u16) -> Result<Serv
     let flags: Flags = settings.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
     let lookup = Arc::new(Isolated);
     let loaded = config::load(lookup.as_ref(), &flags).map_err(|found| faults(&found))?;
-    serve::start(loaded.config, lookup).await.map_err(Failed::Work)
+    serve::start(loaded.config, lookup, Seams::default()).await.map_err(Failed::Work)
 }
 
 /// Makes the agent, the reviewer and the policy; answers the agent's key.

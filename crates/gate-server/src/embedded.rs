@@ -9,10 +9,12 @@ use gate_authority::{
 };
 use gate_core::{AuthorityError, Clock, Ids};
 use gate_money::{Rate, RateTable};
+use gate_notify::Deliverer;
 use gate_store::{Reads, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::listen::unless;
+use crate::notices::AtCommits;
 
 /// How much longer than one call to Stripe a lease holds: time for a second attempt after a
 /// refused one, and short enough that a lost outcome is taken up within a minute.
@@ -48,6 +50,7 @@ pub struct Embedded {
     pub(crate) store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     sweeper: Sweeper,
+    deliverer: Option<Deliverer>,
     rates_max_age: Duration,
     rates_fault: Mutex<Option<String>>,
 }
@@ -62,12 +65,32 @@ impl Embedded {
         let authority = LocalAuthority::new(Arc::clone(&store), Arc::clone(&clock), ids, config);
         let authority = Arc::new(authority);
         let sweeper = Sweeper::new(Arc::clone(&authority), feed);
-        Self { authority, store, clock, sweeper, rates_max_age, rates_fault: Mutex::default() }
+        Self {
+            authority,
+            store,
+            clock,
+            sweeper,
+            deliverer: None,
+            rates_max_age,
+            rates_fault: Mutex::default(),
+        }
     }
 
-    /// Sweeps and fetches rates until `stop`.
+    /// The same, telling agents' webhooks by `deliverer`. Without one nobody is told.
+    #[must_use]
+    pub fn telling(self, deliverer: Deliverer) -> Self {
+        Self { deliverer: Some(deliverer), ..self }
+    }
+
+    /// Sweeps, fetches rates and tells webhooks until `stop`.
     pub async fn run(&self, stop: &CancellationToken) {
-        tokio::join!(self.sweep(stop), self.fetch_rates(stop));
+        tokio::join!(self.sweep(stop), self.fetch_rates(stop), self.tell(stop));
+    }
+
+    async fn tell(&self, stop: &CancellationToken) {
+        if let Some(deliverer) = &self.deliverer {
+            deliverer.run(&mut AtCommits(self.store.changes()), stop).await;
+        }
     }
 
     /// Lets expire what is past its time, once.

@@ -26,6 +26,7 @@ pub mod listen;
 mod listing;
 pub mod logging;
 mod master_key;
+mod notices;
 mod readiness;
 mod reread;
 mod serve;
@@ -35,6 +36,7 @@ mod tls;
 mod webhooks;
 
 pub use cli::{run, run_with};
+pub use notices::{WebhookTransport, to_public_addresses};
 pub use readiness::Readiness;
-pub use serve::MakeDoor;
+pub use serve::{MakeDoor, Seams};
 pub use webhooks::Webhooks;

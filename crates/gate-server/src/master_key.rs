@@ -19,12 +19,15 @@ const FILE_BYTES_MAX: usize = 256;
 pub(crate) enum Purpose {
     /// The seed that the authority signs its answers with.
     AuthoritySigning,
+    /// The secret that notices to an agent's webhook are signed with; the id is its name.
+    Webhook,
 }
 
 impl Purpose {
     const fn as_str(self) -> &'static str {
         match self {
             Self::AuthoritySigning => "authority-signing",
+            Self::Webhook => "webhook",
         }
     }
 }
@@ -201,6 +204,7 @@ mod tests {
         for other in [
             key.derive(Purpose::AuthoritySigning, "", 2),
             key.derive(Purpose::AuthoritySigning, "a", 1),
+            key.derive(Purpose::Webhook, "", 1),
             MasterKey([8; 32]).derive(Purpose::AuthoritySigning, "", 1),
         ] {
             assert_ne!(first, hex(other));

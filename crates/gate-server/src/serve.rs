@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use gate_authority::Notices;
 use gate_burnbound::{AuthorityKey, ClientSettings, GatewaySecret, RemoteAuthority, SecretSource};
 use gate_core::{Channel, Clock, Ids};
 use gate_http::{HyperTransport, Transport};
+use gate_notify::Deliverer;
 use gate_served::Served;
 use gate_store::{PostgresStore, SqliteStore, Store};
 use gate_tools::{LocalTools, McpDoor, Ports, Toolbox};
@@ -23,6 +25,7 @@ use crate::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
 use crate::http::{Hosts, Limits, Patient, Service};
 use crate::listen::{self, Tls};
 use crate::master_key::{MasterKey, Purpose};
+use crate::notices::{WebhookTransport, to_public_addresses, webhook_secrets};
 use crate::reread::GatewaySecrets;
 use crate::system::{SystemClock, SystemIds};
 
@@ -35,6 +38,22 @@ const AUTHORITY_KEY_GENERATION: u32 = 1;
 
 /// Makes the door to MCP: to these tools, of a program of this version.
 pub type MakeDoor = fn(Arc<dyn Toolbox>, &'static str) -> McpDoor;
+
+/// What a test's program puts its own in the place of. No setting of the product reaches it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seams {
+    /// The door to MCP.
+    pub door: MakeDoor,
+    /// What carries agents' webhooks, and so decides where they may go.
+    pub webhooks: WebhookTransport,
+}
+
+/// As shipped.
+impl Default for Seams {
+    fn default() -> Self {
+        Self { door: McpDoor::new, webhooks: to_public_addresses }
+    }
+}
 
 /// A gateway that is listening.
 pub(crate) struct Serving {
@@ -89,7 +108,7 @@ pub(crate) async fn open_store(
     opened.map_err(|error| format!("{database}: {error}"))
 }
 
-/// The authority in this process, over the store that `config` names.
+/// The authority in this process, over the store that `config` names, and its key for its answers.
 ///
 /// # Errors
 ///
@@ -98,8 +117,8 @@ async fn open_embedded(
     config: &Config,
     store: &StoreConfig,
     world: &World,
-) -> Result<Embedded, String> {
-    Ok(Embedded::new(EmbeddedParts {
+) -> Result<(Embedded, AuthorityKey), String> {
+    let embedded = Embedded::new(EmbeddedParts {
         store: open_store(&store.database, Arc::clone(&world.clock), true).await?,
         clock: Arc::clone(&world.clock),
         ids: Arc::clone(&world.ids),
@@ -111,25 +130,43 @@ async fn open_embedded(
         pins: config.rates.pins.clone(),
         rates_max_age: config.rates.age_max,
         stripe_timeout: config.stripe.timeout,
-    }))
+    });
+    let master = master_key(store, world.ids.as_ref())?;
+    let key = authority_key(&master)?;
+    let deliverer = Deliverer::new(
+        Arc::new(Notices::new(Arc::clone(&embedded.authority))),
+        webhook_secrets(master),
+        Arc::clone(&world.webhooks),
+        Arc::clone(&world.clock),
+        Arc::clone(&world.ids),
+    );
+    Ok((embedded.telling(deliverer), key))
 }
 
-/// The authority's key for its answers, which follows from the master key.
+/// The key that all secrets follow from; made when there is none, unless others share the database.
 ///
 /// # Errors
 ///
 /// What went wrong and what to do.
-pub(crate) fn authority_key(store: &StoreConfig, ids: &dyn Ids) -> Result<AuthorityKey, String> {
-    let master = match &store.database {
+pub(crate) fn master_key(store: &StoreConfig, ids: &dyn Ids) -> Result<MasterKey, String> {
+    match &store.database {
         Database::File(_) => {
             if let Some(dir) = store.master_key.parent() {
                 make_data_dir(dir)?;
             }
-            MasterKey::open_or_make(&store.master_key, ids)?
+            MasterKey::open_or_make(&store.master_key, ids)
         }
         // Others may have written to it with a key of theirs.
-        Database::Postgres(_) => MasterKey::open(&store.master_key)?,
-    };
+        Database::Postgres(_) => MasterKey::open(&store.master_key),
+    }
+}
+
+/// The authority's key for its answers.
+///
+/// # Errors
+///
+/// That there is none.
+pub(crate) fn authority_key(master: &MasterKey) -> Result<AuthorityKey, String> {
     let seed = master.derive(Purpose::AuthoritySigning, "", AUTHORITY_KEY_GENERATION);
     AuthorityKey::from_seed(&seed).map_err(|fault| fault.to_string())
 }
@@ -156,11 +193,16 @@ struct World {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     transport: Arc<dyn Transport>,
+    webhooks: Arc<dyn Transport>,
     tls: Option<Tls>,
 }
 
 impl World {
-    fn open(config: &Config, lookup: &Arc<dyn Lookup>) -> Result<Self, String> {
+    fn open(
+        config: &Config,
+        lookup: &Arc<dyn Lookup>,
+        webhooks: WebhookTransport,
+    ) -> Result<Self, String> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         let tls = match config.server.tls.clone() {
             Some(files) => Some(crate::tls::reloading(files, Arc::clone(lookup))?),
@@ -169,6 +211,7 @@ impl World {
         Ok(Self {
             ids: Arc::new(SystemIds::default()),
             transport: Arc::new(HyperTransport::new(Arc::clone(&clock))),
+            webhooks: webhooks(Arc::clone(&clock)),
             clock,
             tls,
         })
@@ -208,17 +251,12 @@ fn remote(
 /// # Errors
 ///
 /// What went wrong and what to do.
-pub(crate) async fn start(config: Config, lookup: Arc<dyn Lookup>) -> Result<Serving, String> {
-    start_with(config, lookup, McpDoor::new).await
-}
-
-/// The same, speaking MCP through the door that `door` makes.
-pub(crate) async fn start_with(
+pub(crate) async fn start(
     mut config: Config,
     lookup: Arc<dyn Lookup>,
-    door: MakeDoor,
+    seams: Seams,
 ) -> Result<Serving, String> {
-    let world = World::open(&config, &lookup)?;
+    let world = World::open(&config, &lookup, seams.webhooks)?;
     let (key, key_lookup) = (config.stripe.key.take(), Arc::clone(&lookup));
     let keys = Arc::new(StripeKeys::new(move || match &key {
         None => Ok(None),
@@ -243,8 +281,7 @@ pub(crate) async fn start_with(
             Decider::Remote(Arc::new(remote(there, channel, &world, lookup)))
         }
         (None, Some(store)) => {
-            let embedded = open_embedded(&config, &store, &world).await?;
-            let key = authority_key(&store, world.ids.as_ref())?;
+            let (embedded, key) = open_embedded(&config, &store, &world).await?;
             if let Some(listen) = config.authority_listen {
                 served = Some(serve_authority(listen, key, &embedded, &world).await?);
             }
@@ -286,7 +323,7 @@ pub(crate) async fn start_with(
         actions: Arc::clone(&gateway.actions),
         authority: Arc::clone(&gateway.authority),
         records,
-        mcp: door(tools.clone(), env!("CARGO_PKG_VERSION")),
+        mcp: (seams.door)(tools.clone(), env!("CARGO_PKG_VERSION")),
         tools,
         readiness: Arc::clone(&gateway.readiness),
         webhooks: Arc::clone(&gateway.webhooks),
@@ -323,6 +360,7 @@ pub(crate) struct ServingAuthority {
 pub(crate) async fn start_authority(
     config: &Config,
     lookup: &Arc<dyn Lookup>,
+    seams: Seams,
 ) -> Result<ServingAuthority, String> {
     let Some(store) = &config.store else {
         return Err(
@@ -330,9 +368,8 @@ pub(crate) async fn start_authority(
                 .to_owned(),
         );
     };
-    let world = World::open(config, lookup)?;
-    let embedded = open_embedded(config, store, &world).await?;
-    let key = authority_key(store, world.ids.as_ref())?;
+    let world = World::open(config, lookup, seams.webhooks)?;
+    let (embedded, key) = open_embedded(config, store, &world).await?;
     let listen = config.authority_listen.unwrap_or(AUTHORITY_ADDRESS);
     let served = serve_authority(listen, key, &embedded, &world).await?;
     Ok(ServingAuthority { embedded, served, grace: config.server.shutdown_grace })

@@ -158,6 +158,7 @@ impl Ledger {
                 | Write::GatewayUsed { .. }
                 | Write::NoteEvent { .. }
                 | Write::PutGateway(_)
+                | Write::PutWebhook(_)
                 | Write::UseNonce { .. } => {}
                 Write::PutRates(table) => self.rates(now, table, &mut booked),
                 Write::PutStop(stop) => drop(self.stops.entry(stop.scope.clone()).or_insert(at_ms)),

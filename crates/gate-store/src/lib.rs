@@ -39,7 +39,8 @@ pub use memory::MemStore;
 pub use port::{
     AgentBy, AgentRow, Books, Due, GatewayKeyRow, GatewayRow, IntentBy, IntentQuery, Judge,
     KeyHash, KeyRow, Money, Nonce, PolicyRow, Prior, Reads, Refunded, Refused, Reservation, Scope,
-    Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, usable_until,
+    Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, WebhookRow, Write,
+    usable_until,
 };
 pub use postgres::{PostgresAddress, PostgresState, PostgresStore};
 pub use sqlite::SqliteStore;

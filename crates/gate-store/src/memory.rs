@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use gate_core::{
-    AgentId, Approval, ApprovalId, Clock, CustomerId, GatewayId, Intent, IntentId, State, Timestamp,
+    AgentId, AgentName, Approval, ApprovalId, Clock, CustomerId, GatewayId, Intent, IntentId,
+    State, Timestamp,
 };
 use gate_money::{MicroUsd, RateTable};
 use tokio::sync::watch;
@@ -16,8 +17,8 @@ use crate::changes::Changes;
 use crate::port::{
     AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, GatewayKeyRow, GatewayRow, IntentBy,
     IntentQuery, Judge, KeyRow, Money, Nonce, PolicyRow, RECENT, Reads, Refunded, Reservation,
-    Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, Write, may_have_left,
-    usable_until,
+    Scope, Snapshot, SpendWindow, Spent, StopRow, Store, StoreError, UserRow, WebhookRow, Write,
+    may_have_left, usable_until,
 };
 
 /// A [`Store`] in memory.
@@ -43,6 +44,7 @@ struct Data {
     gateways: BTreeMap<GatewayId, GatewayRow>,
     nonces: BTreeMap<Nonce, Timestamp>,
     users: BTreeMap<String, UserRow>,
+    webhooks: BTreeMap<AgentName, WebhookRow>,
     reserved: BTreeMap<IntentId, (MicroUsd, Vec<SpendWindow>)>,
     spent: BTreeMap<SpendWindow, MicroUsd>,
 }
@@ -182,6 +184,10 @@ impl Data {
             gateways: if reads.gateways { self.gateways_by_name() } else { Vec::new() },
             nonce_used: reads.nonce.as_ref().is_some_and(|nonce| self.nonces.contains_key(nonce)),
             users: if reads.users { self.users.values().cloned().collect() } else { Vec::new() },
+            webhooks: match reads.webhooks {
+                true => self.webhooks.values().cloned().collect(),
+                false => Vec::new(),
+            },
             audit: reads.audit.map_or_else(Vec::new, |range| self.audited(range)),
             books: if reads.books { self.books() } else { Books::default() },
             agent,
@@ -365,6 +371,7 @@ impl Data {
             | Write::LiftStop(_)
             | Write::PutRates(_)
             | Write::PutStop(_)
+            | Write::PutWebhook(_)
             | Write::Release(_)
             | Write::SurrenderKey(_) => false,
         }
@@ -440,6 +447,9 @@ impl Data {
             }
             Write::PutStop(stop) => {
                 self.set(undo, |data| &mut data.stops, stop.scope.clone(), Some(stop));
+            }
+            Write::PutWebhook(row) => {
+                self.set(undo, |data| &mut data.webhooks, row.agent.clone(), Some(row));
             }
             Write::Release(intent) => {
                 for (usd, window) in self.reservations(&intent) {

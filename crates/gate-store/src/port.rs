@@ -18,7 +18,7 @@ use crate::changes::Changes;
 
 pub use records::{
     AgentRow, Books, GatewayKeyRow, GatewayRow, KeyHash, KeyRow, PolicyRow, Reservation, Scope,
-    SpendWindow, Spent, StopRow, UserRow,
+    SpendWindow, Spent, StopRow, UserRow, WebhookRow,
 };
 
 /// Where everything durable lies.
@@ -104,6 +104,8 @@ pub struct Reads {
     pub nonce: Option<Nonce>,
     /// All people, by name.
     pub users: bool,
+    /// The webhooks of all agents that ever had one, by name.
+    pub webhooks: bool,
     /// A part of the audit chain.
     pub audit: Option<AuditRange>,
     /// Everything that is counted and held, for whoever checks it against the intents.
@@ -260,6 +262,8 @@ pub struct Snapshot {
     pub nonce_used: bool,
     /// All people.
     pub users: Vec<UserRow>,
+    /// All webhooks.
+    pub webhooks: Vec<WebhookRow>,
     /// The part of the audit chain that was asked for, in its order.
     pub audit: Vec<AuditRow>,
     /// What is counted and held.
@@ -323,6 +327,8 @@ pub enum Write {
     PutRates(RateTable),
     /// Puts or replaces a stop.
     PutStop(StopRow),
+    /// Adds or replaces an agent's webhook.
+    PutWebhook(WebhookRow),
     /// Gives an intent's spend back to the windows it was reserved in; once, however often asked.
     Release(IntentId),
     /// Reserves an intent's spend.
@@ -470,6 +476,7 @@ impl Write {
             Self::PutGateway(_) => "another gateway has this name or key",
             Self::PutRates(_) => "rates",
             Self::PutStop(_) => "a stop",
+            Self::PutWebhook(_) => "a webhook",
             Self::Release(_) => "the release of spend",
             Self::Reserve { .. } => "spend is reserved already, or for no intent",
             Self::SetRoles { .. } => "there is no such user",

@@ -15,7 +15,7 @@ use crate::port::{
     AgentBy, AgentRow, Books, CUSTOMER_HISTORY, Due, GatewayKeyRow, GatewayRow, IntentBy,
     IntentQuery, KeyHash, KeyRow, Money, Nonce, PolicyRow, Prior, RECENT, Reads, Refunded, Refused,
     Reservation, Scope, Snapshot, SpendWindow, Spent, StopRow, StoreError, USABLE_AFTER_APPROVAL,
-    UserRow,
+    UserRow, WebhookRow,
 };
 use crate::rows::{self, row, rows};
 
@@ -78,13 +78,14 @@ pub(crate) async fn snapshot(
     };
     let (gateway, gateways, nonce_used) =
         try_join!(gateway, asked(reads.gateways, gateways(connection)), nonce_used)?;
-    let (agents, policy, policies, stops, rates, users, books) = try_join!(
+    let (agents, policy, policies, stops, rates, users, webhooks, books) = try_join!(
         asked(reads.agents, agents(connection)),
         asked(reads.policy, policy(connection)),
         asked(reads.policies, policies(connection)),
         asked(reads.policy, stops(connection)),
         asked(reads.rates, rates(connection)),
         asked(reads.users, users(connection)),
+        asked(reads.webhooks, webhooks(connection)),
         asked(reads.books, books(connection)),
     )?;
     Ok(Snapshot {
@@ -102,6 +103,7 @@ pub(crate) async fn snapshot(
         stops,
         rates,
         users,
+        webhooks,
         books,
         ..seen
     })
@@ -641,6 +643,33 @@ async fn users(connection: &impl Database) -> Result<Vec<UserRow>, StoreError> {
             name: cells.parsed("name", gate_core::UserName::parse)?,
             roles: cells.parsed("roles", |text| serde_json::from_str(text))?,
             created_at: cells.time("created_at")?,
+        })
+    })
+    .await
+}
+
+async fn webhooks(connection: &impl Database) -> Result<Vec<WebhookRow>, StoreError> {
+    const SQL: &str = include_str!("sql/webhooks.sql");
+    rows(connection, SQL, "webhooks", params![], |cells| {
+        let agent = cells.parsed("agent", AgentName::parse)?;
+        let url = cells.owned_if("url")?;
+        let generation = cells.count("generation")?;
+        let generation = u32::try_from(generation).map_err(|_| cells.corrupt("generation"))?;
+        let (rotated_at, done_to) = (cells.time_if("rotated_at")?, cells.count("done_to")?);
+        let attempts = u32::try_from(cells.count("attempts")?).unwrap_or(u32::MAX);
+        Ok(WebhookRow {
+            agent,
+            url,
+            generation,
+            rotated_at,
+            done_to,
+            attempts,
+            next_try_at: cells.time_if("next_try_at")?,
+            failing_since: cells.time_if("failing_since")?,
+            disabled_at: cells.time_if("disabled_at")?,
+            last_try_at: cells.time_if("last_try_at")?,
+            last_result: cells.owned_if("last_result")?,
+            given_up: cells.count("given_up")?,
         })
     })
     .await

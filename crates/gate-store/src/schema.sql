@@ -183,6 +183,21 @@ CREATE TABLE nonces (
 
 CREATE INDEX nonces_by_time ON nonces (used_at);
 
+CREATE TABLE webhooks (
+    agent TEXT NOT NULL PRIMARY KEY,
+    url TEXT,
+    generation INTEGER NOT NULL,
+    rotated_at INTEGER,
+    done_to INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    next_try_at INTEGER,
+    failing_since INTEGER,
+    disabled_at INTEGER,
+    last_try_at INTEGER,
+    last_result TEXT,
+    given_up INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE audit (
     n INTEGER NOT NULL PRIMARY KEY,
     at INTEGER NOT NULL,

@@ -7,7 +7,7 @@ const SQL_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql");
 
 /// Statements that read a whole table because that is what they are for. None is part of a decision
 /// but the stops, of which there are as many as a person made.
-pub(crate) const WHOLE_TABLES: [&str; 9] = [
+pub(crate) const WHOLE_TABLES: [&str; 10] = [
     "agents",
     "gateways",
     "key_holders",
@@ -16,6 +16,7 @@ pub(crate) const WHOLE_TABLES: [&str; 9] = [
     "reservations",
     "stops",
     "users",
+    "webhooks",
     "windows",
 ];
 

@@ -6,7 +6,8 @@ use gate_money::{MicroUsd, RateTable};
 use crate::audit::{AuditEntry, AuditField, AuditRange, EMPTIED, Head};
 use crate::database::{Database, Value, params};
 use crate::port::{
-    AgentRow, GatewayRow, Nonce, PolicyRow, Scope, SpendWindow, StopRow, StoreError, UserRow, Write,
+    AgentRow, GatewayRow, Nonce, PolicyRow, Scope, SpendWindow, StopRow, StoreError, UserRow,
+    WebhookRow, Write,
 };
 use crate::read;
 use crate::rows::{approval_values, integer, intent_values, json, row};
@@ -40,6 +41,7 @@ pub(crate) async fn make(
         Write::PutGateway(gateway) => to.put_gateway(gateway).await?,
         Write::PutRates(rates) => to.put_rates(rates).await?,
         Write::PutStop(stop) => to.put_stop(stop).await?,
+        Write::PutWebhook(webhook) => to.put_webhook(webhook).await?,
         Write::Release(intent) => to.release(intent).await?,
         Write::Reserve { intent, usd, windows } => to.reserve(intent, *usd, windows).await?,
         Write::SetRoles { user, roles } => to.set_roles(user, roles).await?,
@@ -145,6 +147,25 @@ impl<D: Database> Target<'_, D> {
         self.run(SQL, params![stop.scope.text(), &stop.by, stop.note.as_deref(), at])
             .await
             .map(drop)
+    }
+
+    async fn put_webhook(&self, row: &WebhookRow) -> Result<(), StoreError> {
+        const SQL: &str = include_str!("sql/put_webhook.sql");
+        let values = params![
+            row.agent.as_str(),
+            row.url.as_deref(),
+            row.generation,
+            millis(row.rotated_at),
+            integer(row.done_to)?,
+            row.attempts,
+            millis(row.next_try_at),
+            millis(row.failing_since),
+            millis(row.disabled_at),
+            millis(row.last_try_at),
+            row.last_result.as_deref(),
+            integer(row.given_up)?,
+        ];
+        self.run(SQL, values).await.map(drop)
     }
 
     async fn lift_stop(&self, scope: &Scope) -> Result<(), StoreError> {

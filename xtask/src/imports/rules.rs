@@ -83,6 +83,12 @@ pub(crate) const TABLE: &[Rule] = &[
         because: "SQL never waits for a network",
     },
     Rule::Never {
+        of: &["gate-notify"],
+        uses: &["gate-stripe", "gate-burnbound", "gate-store"],
+        reach: Reach::Transitive,
+        because: "who tells others knows neither Stripe's key nor the records",
+    },
+    Rule::Never {
         of: &["gate-tools", "gate-console"],
         uses: &["gate-store"],
         reach: Reach::Direct,
@@ -294,6 +300,8 @@ mod tests {
             "gate-store > gate-burnbound                        | gate-store → gate-burnbound",
             "gate-store > gate-http                             | gate-store → gate-http",
             "gate-store > deadpool, deadpool > hyper            | gate-store → deadpool → hyper",
+            "gate-notify > gate-http, gate-http > gate-stripe   | gate-notify → gate-http → gate-stripe",
+            "gate-notify > gate-store                           | gate-notify → gate-store",
             "gate-tools > gate-store                            | gate-tools → gate-store",
             "gate-console > gate-store                          | gate-console → gate-store",
             "gate-console > gate-stripe                         | gate-console → gate-stripe",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gate_core::{AgentId, AgentKey, AgentName, Source, State, Timestamp, UserName};
-use gate_policy::NewAgent;
+use gate_policy::{NewAgent, Policy};
 use gate_store::{AgentBy, AgentRow, IntentQuery, KeyRow, Reads, Write};
 
 use super::{
@@ -95,6 +95,7 @@ impl Admin<'_> {
             agent: Some(AgentBy::Name(name.to_string())),
             policy: true,
             users: true,
+            webhooks: true,
             ..Reads::default()
         };
         let row = self
@@ -122,7 +123,8 @@ impl Admin<'_> {
                     let text = policy_text(world.seen);
                     let text =
                         gate_policy::with_agent(text, &name, &entry).map_err(AdminError::Policy)?;
-                    writes.append(&mut policy_writes(text, by, world));
+                    let policy = Policy::parse(&text).map_err(AdminError::Policy)?;
+                    writes.append(&mut policy_writes(&text, &policy, by, world));
                 }
                 Ok(Plan { writes, reply: agent })
             })

@@ -9,6 +9,7 @@ use gate_store::{IntentQuery, PolicyRow, Reads, Snapshot, Write};
 use super::people::May;
 use super::{Admin, AdminError, Site};
 use crate::change::{Actor, Plan};
+use crate::notices;
 use crate::replay::{self, Replay};
 
 /// Requests that a replay reads at once.
@@ -25,16 +26,16 @@ impl Admin<'_> {
     /// policy editor does it.
     pub async fn apply_policy(&self, text: &str) -> Result<(u64, Vec<String>), AdminError> {
         let policy = Policy::parse(text).map_err(AdminError::Policy)?;
-        let text = text.to_owned();
-        let reads = Reads { policy: true, ..Reads::default() };
+        let (text, warnings) = (text.to_owned(), policy.warnings());
+        let reads = Reads { policy: true, webhooks: true, ..Reads::default() };
         let version = self
             .change(reads, move |by, world| {
                 world.may(May::EditPolicy)?;
                 let version = next_version(world.seen);
-                Ok(Plan { writes: policy_writes(text.clone(), by, world), reply: version })
+                Ok(Plan { writes: policy_writes(&text, &policy, by, world), reply: version })
             })
             .await?;
-        Ok((version, policy.warnings()))
+        Ok((version, warnings))
     }
 
     /// The policy in force: its version (0 for a new store's) and its text.
@@ -100,12 +101,21 @@ fn next_version(seen: &Snapshot) -> u64 {
     seen.policy.as_ref().map_or(0, |policy| policy.version).saturating_add(1)
 }
 
-pub(super) fn policy_writes(text: String, by: &Actor, site: &Site<'_>) -> Vec<Write> {
+/// Puts a policy in force, which is what `text` says; the webhooks were read.
+pub(super) fn policy_writes(
+    text: &str,
+    policy: &Policy,
+    by: &Actor,
+    site: &Site<'_>,
+) -> Vec<Write> {
+    let text = text.to_owned();
     let version = next_version(site.seen);
     let details = serde_json::json!({ "version": version });
     let row = PolicyRow { version, text, author: by.to_string(), created_at: site.now };
-    vec![
+    let mut writes = vec![
         Write::InsertPolicy(row),
         site.audited(by, "policy.applied", &version.to_string(), &details),
-    ]
+    ];
+    writes.append(&mut notices::follow(policy, site.seen));
+    writes
 }

@@ -28,6 +28,7 @@ mod records;
 mod till;
 mod tools;
 mod votes;
+mod webhooks;
 mod world;
 
 #[path = "../../examples/embed.rs"]

@@ -72,7 +72,6 @@ const CASE_KEYS: Keys = Keys {
         "unknown",
         "worth",
     ],
-    later: &[],
 };
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -209,7 +208,7 @@ impl Reader<'_> {
         let Some(table) = self.toml(TEXT_BYTES_MAX) else {
             return Vec::new();
         };
-        let keys = Keys { kept: &["case", "defaults"], later: &[] };
+        let keys = Keys { kept: &["case", "defaults"] };
         let empty = DeTable::new();
         let (mut defaults, mut cases) = (&empty, None);
         for (key, value) in table.get_ref() {

@@ -45,7 +45,6 @@ const RULE_KEYS: Keys = Keys {
         "risk_level_in",
         "when",
     ],
-    later: &[],
 };
 
 impl Reader<'_> {

@@ -4,6 +4,7 @@
 mod approvals;
 mod gateways;
 mod policies;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ use crate::config::{Database, Flags, Lookup, StoreConfig, load_store, parse_span
 use crate::serve::open_store;
 use crate::system::{SystemClock, SystemIds};
 use approvals::still_missing;
+
+pub(super) use webhooks::webhook_trouble;
 
 /// Most pending approvals that are listed.
 const APPROVALS_LISTED_MAX: u32 = 10_000;
@@ -69,6 +72,7 @@ pub(super) async fn run(
         ("agent", "show") => work.show_agent().await,
         ("agent", "rotate") => work.rotate_agent().await,
         ("agent", "revoke") => work.revoke_agent().await,
+        ("agent", "webhook") => work.webhook().await,
         ("audit", _) => audit::redact(&work.admin, given, acting_as.as_ref(), out).await,
         ("gateway", "create") => work.create_gateway().await,
         ("gateway", "list") => work.list_gateways().await,

@@ -73,6 +73,15 @@ fn agent() -> Command {
                 .arg(switch("now", "End the old key at once: after a leak"))
                 .args(key_terms()),
             admin("revoke", "End an agent for good").arg(name("agent", "Name or id")),
+            admin("webhook", "An agent's webhook: its secret, and how far it was told")
+                .arg(name("agent", "Its name in the policy"))
+                .arg(switch("rotate", "Make a new secret; the old one signs too for 24 more hours"))
+                .arg(switch("resume", "Send what waits at once, also after a 410"))
+                .arg(
+                    text("resend", "Send this event, msg_…, and everything after it again")
+                        .value_name("EVENT"),
+                )
+                .group(clap::ArgGroup::new("change").args(["rotate", "resume", "resend"])),
         ],
     )
 }

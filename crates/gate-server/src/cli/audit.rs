@@ -14,7 +14,7 @@ use serde_json::json;
 use super::admin::{failed, required, text, usage, user_name};
 use super::{Failed, Output, faults};
 use crate::config::{self, Flags, Lookup};
-use crate::serve;
+use crate::serve::{self, Seams};
 
 /// Entries that are read at once.
 const PART: u32 = 1000;
@@ -37,7 +37,8 @@ pub(super) async fn verify(
         // Port 0: verifying must not stand in the way of a running gateway.
         loaded.config.server.listen.set_port(0);
         let timeout = loaded.config.stripe.timeout;
-        let serving = serve::start(loaded.config, lookup).await.map_err(Failed::Work)?;
+        let serving =
+            serve::start(loaded.config, lookup, Seams::default()).await.map_err(Failed::Work)?;
         let Some(embedded) = serving.gateway.decider.embedded() else {
             let told = "the records are with the authority at BURNBOUND_API: verify them there";
             return Err(Failed::Usage(told.to_owned()));

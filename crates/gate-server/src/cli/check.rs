@@ -13,10 +13,11 @@ use gate_store::{PostgresAddress, PostgresState, PostgresStore};
 use gate_stripe::{CheckState, Resource, StripeClient};
 use serde::Serialize;
 
+use super::admin::webhook_trouble;
 use super::{Failed, Output, faults};
 use crate::config::{self, Database, Flags, Lookup};
 use crate::embedded::Embedded;
-use crate::serve;
+use crate::serve::{self, Seams};
 use crate::system::SystemClock;
 
 /// How long the questions to Stripe may take, all together.
@@ -81,7 +82,7 @@ pub(super) async fn run(
         let mut config = loaded.config;
         let stripe_timeout = config.stripe.key.as_ref().map(|_| config.stripe.timeout);
         config.server.listen.set_port(0);
-        let serving = serve::start(config, lookup).await.map_err(Failed::Work)?;
+        let serving = serve::start(config, lookup, Seams::default()).await.map_err(Failed::Work)?;
         let embedded = serving.gateway.decider.embedded().cloned();
         let policy = match &embedded {
             Some(embedded) => policy(embedded, &mut found).await?,
@@ -139,11 +140,19 @@ fn report(found: &Vec<Finding>, out: &Output) -> Result<(), Failed> {
     if faulty { Err(Failed::Faults) } else { Ok(()) }
 }
 
-/// Reports on the policy in force, and answers with it when it can be read.
+/// Reports on the policy in force and its webhooks, and answers with it when it can be read.
 async fn policy(embedded: &Embedded, found: &mut Vec<Finding>) -> Result<Option<Policy>, Failed> {
     let admin = Admin::new(&embedded.authority, Actor::cli("check", None));
     let (version, text) = admin.policy().await.map_err(|error| Failed::Work(error.to_string()))?;
     let name = format!("policy version {version}");
+    let webhooks = admin.webhooks().await.map_err(|error| Failed::Work(error.to_string()))?;
+    found.extend(webhooks.iter().map(|state| {
+        let what = format!("webhook of {}", state.row.agent);
+        match webhook_trouble(state) {
+            None => Finding::new(&what, "ok", "takes what it is told, or was told nothing yet"),
+            Some(trouble) => Finding::new(&what, "warning", trouble),
+        }
+    }));
     Ok(match Policy::parse(&text) {
         Ok(policy) => {
             found.push(Finding::new(&name, "ok", "can be read"));

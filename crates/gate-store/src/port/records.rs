@@ -188,6 +188,36 @@ pub struct Spent {
     pub usd: MicroUsd,
 }
 
+/// An agent's webhook: where it is, how far it was told of the audit log, and how that goes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct WebhookRow {
+    /// The agent's name in the policy. Rows are never removed: a secret that was rotated away must
+    /// not come back with a line that does.
+    pub agent: AgentName,
+    /// Where it is; absent while the policy has no such line.
+    pub url: Option<String>,
+    /// Which of the secrets that follow from the master key signs; counts up from 1.
+    pub generation: u32,
+    /// When the generation before was replaced, if one was.
+    pub rotated_at: Option<Timestamp>,
+    /// Everything up to this audit entry was delivered, given up, or is not for this agent.
+    pub done_to: u64,
+    /// Attempts since one last succeeded.
+    pub attempts: u32,
+    /// Not before then is anything sent: a pause, or somebody is sending.
+    pub next_try_at: Option<Timestamp>,
+    /// Since when no attempt has succeeded.
+    pub failing_since: Option<Timestamp>,
+    /// Since when nothing is sent, because its server said that it is gone.
+    pub disabled_at: Option<Timestamp>,
+    /// When something was last sent.
+    pub last_try_at: Option<Timestamp>,
+    /// What came of it.
+    pub last_result: Option<String>,
+    /// How many events were given up.
+    pub given_up: u64,
+}
+
 /// A person.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UserRow {

@@ -4,7 +4,7 @@ use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, User
 use gate_money::{Currency, Decimal, RateTable};
 use gate_store::{
     AgentRow, AuditField, Due, GatewayRow, Money, PolicyRow, Prior, Reads, Refused, Scope,
-    SpendWindow, StopRow, UserRow, Write,
+    SpendWindow, StopRow, UserRow, WebhookRow, Write,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -12,7 +12,7 @@ use proptest::sample::select;
 use crate::world::{
     DAY, HOUR, World, agent, agent_id, approval, at, audit, charge_of, customer, day, gateway,
     gateway_id, gateway_key, idempotency_key, insert, intent_id, intent_with, key, nonce, of_agent,
-    release, reserve, run, team, update, with_customer, worth,
+    release, reserve, run, team, update, webhook, with_customer, worth,
 };
 
 /// A number for an intent: it says who asked, under which key, of which charge.
@@ -136,6 +136,13 @@ fn any_write() -> impl Strategy<Value = Write> {
         1 => (1_u8..4).prop_map(|n| Write::PutRates(
             RateTable::new(&format!("2026-10-0{n}"), [(Currency::USD, Decimal::from(n))]).unwrap()
         )),
+        1 => (1_u8..4, 0_u64..3, prop::bool::ANY).prop_map(|(n, done_to, known)| {
+            Write::PutWebhook(WebhookRow {
+                done_to,
+                url: known.then(|| "https://a.example/".to_owned()),
+                ..webhook(n)
+            })
+        }),
         1 => select(vec!["ada", "bob"]).prop_map(|name| Write::InsertUser(UserRow {
             name: UserName::parse(name).unwrap(),
             roles: vec!["owner".to_owned()],

@@ -79,6 +79,7 @@ conformance! {
     records::stops_are_put_replaced_and_lifted,
     records::users_are_listed_by_name_and_added_once,
     records::every_version_of_a_policy_is_kept,
+    records::webhooks_are_put_replaced_and_listed_by_name,
     work::recent_refunds_are_those_that_may_have_left,
     work::teams_and_customers_count_beside_the_agent,
     work::approved_work_is_due_while_it_is_usable,

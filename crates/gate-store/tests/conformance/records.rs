@@ -4,12 +4,12 @@ use gate_core::{Source, State, UserName};
 use gate_money::{Currency, RateTable, parse_figure};
 use gate_store::{
     AgentBy, AgentRow, GatewayKeyRow, GatewayRow, IntentBy, KeyHash, KeyRow, PolicyRow, Reads,
-    Scope, StopRow, UserRow, Write,
+    Scope, StopRow, UserRow, WebhookRow, Write,
 };
 
 use crate::world::{
     World, agent, agent_id, at, cell, gateway, gateway_id, gateway_key, insert, intent_id,
-    intent_with, key, nonce, of_agent, team,
+    intent_with, key, nonce, of_agent, team, webhook,
 };
 
 pub(crate) async fn agents_are_found_by_key_name_id_and_intent(world: World) {
@@ -268,4 +268,30 @@ pub(crate) async fn users_are_listed_by_name_and_added_once(world: World) {
     }
     let listed = world.read(Reads { users: true, ..Reads::default() }).await.users;
     assert_eq!(listed, [ada, user("bob", &["risk"])]);
+}
+
+pub(crate) async fn webhooks_are_put_replaced_and_listed_by_name(world: World) {
+    let listed = async || world.read(Reads { webhooks: true, ..Reads::default() }).await.webhooks;
+    assert_eq!(listed().await, []);
+    world.write(vec![Write::PutWebhook(webhook(2)), Write::PutWebhook(webhook(1))]).await;
+    assert_eq!(listed().await, [webhook(1), webhook(2)]);
+    let whole = WebhookRow {
+        url: Some("https://bot.example.com/?a='b".to_owned()),
+        generation: 7,
+        rotated_at: Some(at(1)),
+        done_to: 41,
+        attempts: 3,
+        next_try_at: Some(at(2)),
+        failing_since: Some(at(3)),
+        disabled_at: Some(at(4)),
+        last_try_at: Some(at(5)),
+        last_result: Some("503".to_owned()),
+        given_up: 6,
+        ..webhook(1)
+    };
+    world.write(vec![Write::PutWebhook(whole.clone())]).await;
+    assert_eq!(listed().await, [whole, webhook(2)], "one agent's is another's not");
+    world.write(vec![Write::PutWebhook(webhook(1))]).await;
+    assert_eq!(listed().await, [webhook(1), webhook(2)], "and can be emptied again");
+    assert_eq!(world.read(Reads::default()).await.webhooks, [], "not asked for");
 }

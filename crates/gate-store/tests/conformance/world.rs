@@ -17,7 +17,7 @@ use gate_money::{Amount, Currency, MicroUsd, Rate, parse_figure};
 use gate_store::{
     AgentBy, AgentRow, AuditEntry, GatewayKeyRow, GatewayRow, IntentBy, Judge, KeyHash, KeyRow,
     MemStore, Nonce, PostgresAddress, PostgresStore, Reads, Scope, Snapshot, SpendWindow,
-    SqliteStore, Store, StoreError, Write,
+    SqliteStore, Store, StoreError, WebhookRow, Write,
 };
 use tempfile::TempDir;
 
@@ -162,6 +162,7 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
         rates: true,
         gateways: true,
         users: true,
+        webhooks: true,
         audit: Some(gate_store::AuditRange::WHOLE),
         books: true,
         ..Reads::default()
@@ -180,6 +181,24 @@ pub(crate) async fn everything(store: &dyn Store) -> String {
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(test)
+}
+
+/// A webhook that nothing was sent to.
+pub(crate) fn webhook(n: u8) -> WebhookRow {
+    WebhookRow {
+        agent: agent(n).name,
+        url: None,
+        generation: 1,
+        rotated_at: None,
+        done_to: 0,
+        attempts: 0,
+        next_try_at: None,
+        failing_since: None,
+        disabled_at: None,
+        last_try_at: None,
+        last_result: None,
+        given_up: 0,
+    }
 }
 
 /// A gateway with its first key.

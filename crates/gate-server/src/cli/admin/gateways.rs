@@ -7,7 +7,7 @@ use gate_store::GatewayRow;
 use serde_json::json;
 
 use super::{Failed, Work, failed, lines, required, usage};
-use crate::serve::authority_key;
+use crate::serve::{authority_key, master_key};
 
 impl Work<'_> {
     pub(super) async fn create_gateway(&self) -> Result<(), Failed> {
@@ -66,7 +66,8 @@ impl Work<'_> {
     }
 
     fn new_secret(&self) -> Result<GatewaySecret, Failed> {
-        let authority = authority_key(self.store, self.ids).map_err(Failed::Work)?;
+        let master = master_key(self.store, self.ids).map_err(Failed::Work)?;
+        let authority = authority_key(&master).map_err(Failed::Work)?;
         let mut seed = [0; 32];
         self.ids.fill(&mut seed);
         GatewaySecret::make(&seed, &authority.public_key())
