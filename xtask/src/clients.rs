@@ -8,7 +8,8 @@ use crate::workspace::{self, Workspace};
 const PACKAGES: &str = "tests/clients/package.json";
 const LOCK: &str = "tests/clients/package-lock.json";
 const REQUIREMENTS: &str = "tests/clients/requirements.txt";
-const BESIDE: [&str; 4] = [
+const BESIDE: [&str; 5] = [
+    "docs/testing.md",
     "tests/clients/expected-failures.yml",
     "tests/clients/run.mjs",
     "tests/clients/scene.mjs",
