@@ -3,14 +3,16 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use http_body_util::{BodyExt, Full};
 use hyper::HeaderMap;
 use hyper::body::Bytes;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 /// A request, headers included; `Host` is added unless it is there.
 #[derive(Clone, Debug)]
@@ -75,12 +77,7 @@ impl Call {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(Bytes::from(self.body))).unwrap();
-        let exchange = async move {
-            let (head, body) = sender.send_request(request).await.ok()?.into_parts();
-            let body = body.collect().await.ok()?.to_bytes().to_vec();
-            let json = serde_json::from_slice(&body).unwrap_or_default();
-            Some(Answer { status: head.status.as_u16(), headers: head.headers, body, json })
-        };
+        let exchange = async move { Answer::of(sender.send_request(request).await.ok()?).await };
         let (answer, _) = tokio::join!(exchange, connection);
         answer
     }
@@ -95,6 +92,37 @@ impl Call {
     }
 }
 
+/// A connection that carries many requests at once (HTTP/2): hundreds of callers without hundreds of
+/// sockets.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    to: SocketAddr,
+    sender: hyper::client::conn::http2::SendRequest<Full<Bytes>>,
+    /// Moves the bytes, and ends with the last clone.
+    _connection: Arc<JoinSet<hyper::Result<()>>>,
+}
+
+impl Shared {
+    pub(crate) async fn open(to: SocketAddr) -> Self {
+        let stream = TokioIo::new(TcpStream::connect(to).await.unwrap());
+        let shake = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream);
+        let (sender, connection) = shake.await.unwrap();
+        let mut task = JoinSet::new();
+        task.spawn(connection);
+        Self { to, sender, _connection: Arc::new(task) }
+    }
+
+    pub(crate) async fn send(mut self, call: Call) -> Answer {
+        let uri = format!("http://{}{}", self.to, call.path);
+        let mut request = hyper::Request::builder().method(call.method).uri(uri);
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Full::new(Bytes::from(call.body))).unwrap();
+        Answer::of(self.sender.send_request(request).await.unwrap()).await.unwrap()
+    }
+}
+
 /// What came back.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -106,6 +134,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    async fn of(response: hyper::Response<hyper::body::Incoming>) -> Option<Self> {
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.ok()?.to_bytes().to_vec();
+        let json = serde_json::from_slice(&body).unwrap_or_default();
+        Some(Self { status: head.status.as_u16(), headers: head.headers, body, json })
+    }
+
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }

@@ -461,9 +461,14 @@ async fn checks() {
     }
     let may = json!({ "charges": "read", "refunds": "write", "balance": "read" });
     sandbox.control("/_sandbox/keys", &json!({ "key": KEY, "permissions": may })).await;
+    let rule = "[[rules]]\nid = 'newcomers'\ncontrol = 'block'\ncustomer_younger_than_days = 30\n";
+    let ruled = home.path("ruled.toml");
+    std::fs::write(&ruled, format!("{POLICY}\n{rule}")).unwrap();
+    home.done(&["policy", "apply", ruled.to_str().unwrap()]);
     let limited = home.run_with(&["check", "--online", "--json"], &with_key);
     assert_eq!(limited.code, 0, "{limited:?}");
     assert_eq!(level(&limited.json(), "Stripe, Customers"), "warning");
+    assert!(limited.out.contains("rules.newcomers: reads customerAgeDays"), "{}", limited.out);
     assert_eq!(level(&limited.json(), "Stripe, Charges"), "ok");
 
     let without = home.run_with(&["check", "--online", "--json"], &base);

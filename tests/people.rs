@@ -26,11 +26,12 @@ async fn roles() {
         home.done(&["user", "create", name, "--role", role]);
     }
     let policy = file(&home, "again.toml", &policy());
-    let (apply, stop, resume, create): (&[&str], &[&str], &[&str], &[&str]) = (
+    let (apply, stop, resume, create, cancel): (&[&str], &[&str], &[&str], &[&str], &[&str]) = (
         &["policy", "apply", &policy],
         &["stop", "--everybody", "--note", "strange refunds"],
         &["resume", "--everybody"],
         &["user", "set-roles", "vera", "--role", "viewer"],
+        &["intent", "cancel", "int_none"],
     );
     #[rustfmt::skip]
     let table = [
@@ -50,6 +51,10 @@ async fn roles() {
             assert_eq!(ran.code, expected, "{role}: {command:?}: {}", ran.err);
         }
         home.done(&["resume", "--everybody"]);
+        // Who may stop may withdraw too; here there is nothing to withdraw.
+        let said = home.run(&[cancel, &["--as", user]].concat()).err;
+        let expected = if stops == 0 { "there is no intent" } else { user };
+        assert!(said.contains(expected), "{role}: {said}");
     }
     // Everything is recorded with the user of the operating system and the one acted for.
     let history = home.done(&["policy", "history", "--json"]).json();

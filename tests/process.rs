@@ -232,7 +232,9 @@ impl Home {
 
     /// A data directory whose records are in the PostgreSQL database of this address.
     pub(crate) fn on(database: &str) -> Self {
-        Self { database: Some(database.to_owned()), ..Self::new() }
+        let home = Self { database: Some(database.to_owned()), ..Self::new() };
+        std::fs::write(home.path("shared.key"), "0123456789abcdef".repeat(4)).unwrap();
+        home
     }
 
     /// A data directory with a policy, a reviewer and an agent, whose key comes with it.
@@ -252,9 +254,12 @@ impl Home {
         made["key"].as_str().unwrap().to_owned()
     }
 
-    /// Where the records are, as a variable.
-    fn records(&self) -> impl Iterator<Item = (&'static str, &String)> {
-        self.database.iter().map(|url| ("GATEWAY_DATABASE", url))
+    /// Where the records are, as variables.
+    fn records(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.database.iter().flat_map(|url| {
+            let key = self.path("shared.key").display().to_string();
+            [("GATEWAY_DATABASE", url.clone()), ("GATEWAY_MASTER_KEY_FILE", key)]
+        })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

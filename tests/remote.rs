@@ -41,13 +41,13 @@ impl Served<'_> {
         let admin = Admin::new(&self.embedded.authority, Actor::cli("tests", None));
         let name = AgentName::parse("east").unwrap();
         let gateway = admin.create_gateway(&name, secret.public_key()).await.unwrap().id;
-        let api = Arc::new(AuthorityApi {
+        let served = gate_served::Served {
             authority: Arc::clone(&self.embedded.authority),
             key,
             clock: Arc::clone(self.clock),
             ids: Arc::clone(self.ids),
-            stopping: stop.clone(),
-        });
+        };
+        let api = Arc::new(AuthorityApi { served, stopping: stop.clone() });
         let (listener, at) = loopback().await;
         tasks.spawn(listen::serve(listener, None, stop.clone(), move |request, peer| {
             Arc::clone(&api).answer(request, peer)

@@ -6,7 +6,6 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use async_trait::async_trait;
 use gate_authority::{Actor, Admin, AdminError, RatesFeed, Whom};
 use gate_core::{
     AccountId, Actions, AgentName, ApprovalId, Authority, Clock, Deadline, Ids, Intent, IntentId,
-    Processor, Records, Refunds, Settings, Timestamp, UserName,
+    Processor, Records, Refunds, Settings, UserName,
 };
 use gate_http::{HyperTransport, Method, Request, Response, Transport, TransportError};
 use gate_money::parse_pins;
@@ -24,7 +23,7 @@ use gate_server::gateway::{Decider, Gateway, Parts, StripeKeys, WebhookKeys};
 use gate_server::http::{Hosts, Limits, Patient, Service};
 use gate_server::listen;
 use gate_server::stripe_sandbox::SharedSandbox;
-use gate_server::system::{SystemClock, SystemIds};
+use gate_server::system::SystemIds;
 use gate_store::{AuditRow, MemStore, Reads, SqliteStore, Store};
 use gate_stripe::{StripeConfig, StripeKey, WebhookSecrets};
 use gate_tools::{LocalTools, McpDoor, Ports};
@@ -33,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::{Answer, Call};
+use crate::clock::TestClock;
 use crate::remote::{Calls, Counted, Served};
 
 /// Where a request for a refund goes.
@@ -45,8 +45,6 @@ pub(crate) const REVIEWER: &str = "maria";
 pub(crate) const STRIPE_KEY: &str = "rk_test_51TheGatewaysOwnKey4242";
 /// An hour.
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
-/// When worlds begin: a Tuesday morning, 2026-03-10T10:00:00Z, far from any midnight.
-const BEGINS_MILLIS: i64 = 1_773_136_800_000;
 /// How long a condition is waited for that must come.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
@@ -110,6 +108,8 @@ pub(crate) struct World {
     pub(crate) key: String,
     pub(crate) sandbox: SharedSandbox,
     pub(crate) store: Arc<dyn Store>,
+    /// Where the sandbox listens.
+    pub(crate) stripe_at: SocketAddr,
     pub(crate) wire: Arc<Wire>,
     /// Where the store's file is, if it has one.
     _dir: Option<tempfile::TempDir>,
@@ -421,6 +421,7 @@ impl Setup {
             key: String::new(),
             sandbox,
             store,
+            stripe_at,
             wire,
             _dir: dir,
             stop,
@@ -486,37 +487,6 @@ pub(crate) fn outside(sandbox: &SharedSandbox, path: &str, form: &str) {
         ..gate_sandbox::Request::default()
     });
     assert_eq!(reply.status, 200, "{path}: {}", String::from_utf8_lossy(&reply.body));
-}
-
-/// A clock whose days a test moves. Uptime, and with it every wait, is real.
-pub(crate) struct TestClock {
-    system: SystemClock,
-    ahead_millis: AtomicI64,
-}
-
-impl TestClock {
-    fn new() -> Self {
-        Self { system: SystemClock::start(), ahead_millis: AtomicI64::new(BEGINS_MILLIS) }
-    }
-
-    pub(crate) fn advance(&self, span: Duration) {
-        self.ahead_millis.fetch_add(span.as_millis() as i64, Ordering::SeqCst);
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Timestamp {
-        let up_millis = self.uptime().as_millis() as i64;
-        Timestamp::from_millis(self.ahead_millis.load(Ordering::SeqCst) + up_millis)
-    }
-
-    fn uptime(&self) -> Duration {
-        self.system.uptime()
-    }
-
-    fn sleep_until(&self, at: Deadline) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        self.system.sleep_until(at)
-    }
 }
 
 /// The system's randomness, but for single bytes: those are jitter, and pauses are kept short.

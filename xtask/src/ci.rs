@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::fault::{Fault, Outcome};
 use crate::workspace::{self, Workspace};
-use crate::{clients, contract, generate, imports, sim, tidy, tools, torture};
+use crate::{clients, contract, dist, generate, imports, sim, tidy, tools, torture};
 
 /// The simulation turns on the seeded bugs of the product's crates. Cargo unifies features over
 /// what it builds together, so it is always built by itself.
@@ -22,7 +22,7 @@ struct Step {
 }
 
 /// The cheap ones first.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     Step { name: "tools", run: tools::run, remedy: None },
     Step {
         name: "fmt",
@@ -76,6 +76,7 @@ const STEPS: [Step; 15] = [
         run: simulation,
         remedy: Some("run `cargo xtask sim --seed N` with the seed above, and read its timeline"),
     },
+    Step { name: "dist", run: dist::check, remedy: None },
     Step {
         name: "torture",
         run: |workspace| torture::run(workspace, &["--kills", "200"]),

@@ -22,7 +22,7 @@ pub(crate) fn run(workspace: &Workspace) -> Outcome {
     // Node looks for packages beside the script.
     foreign::copy(workspace, &BESIDE, &folder)?;
     let product = foreign::product(workspace)?;
-    let fixtures = foreign::built(workspace, "gate-tests", "mcp-fixtures")?;
+    let fixtures = workspace::built(workspace, "gate-tests", "mcp-fixtures", &["--release"])?;
     let mut command = workspace.command(node);
     workspace::run(command.arg(folder.join("run.mjs")).arg(product).arg(python).arg(fixtures))
         .map_err(|fault| fault.or("repair what a client says of the tools, in gate-tools"))

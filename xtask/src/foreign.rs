@@ -5,8 +5,6 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::fault::{Fault, Outcome};
 use crate::workspace::{self, Workspace};
 
@@ -56,23 +54,7 @@ pub(crate) fn copy(workspace: &Workspace, files: &[&str], folder: &Path) -> Outc
 
 /// Builds the product as it is released, and says where its binary is.
 pub(crate) fn product(workspace: &Workspace) -> Outcome<PathBuf> {
-    built(workspace, "gate-server", "action-gateway")
-}
-
-/// Builds a program in release and says where it is. One after the other, so that the product is
-/// built the same everywhere.
-pub(crate) fn built(workspace: &Workspace, package: &str, program: &str) -> Outcome<PathBuf> {
-    let build = ["build", "--release", "--locked", "--package", package, "--bin", program];
-    let mut command = workspace.cargo(&build);
-    let messages = workspace::capture(command.arg("--message-format=json-render-diagnostics"))?;
-    let messages = String::from_utf8_lossy(&messages);
-    let mut programs = messages.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
-    });
-    programs.next_back().ok_or_else(|| {
-        Fault::new(format!("cargo built no `{program}`"), format!("give {package} its binary back"))
-    })
+    workspace::built(workspace, "gate-server", "action-gateway", &["--release"])
 }
 
 /// Where what follows from these files goes.

@@ -7,10 +7,11 @@ use crate::fault::{Fault, Outcome};
 use crate::workspace::{self, Workspace};
 
 /// What `action-gateway print` is asked for, and the file that keeps the answer.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("config", "docs/configuration.md"),
     ("errors", "docs/errors.md"),
     ("openapi", "docs/openapi.json"),
+    ("server", "server.json"),
 ];
 
 /// Writes every generated file.

@@ -7,6 +7,7 @@
 mod ci;
 mod clients;
 mod contract;
+mod dist;
 mod fault;
 mod foreign;
 mod generate;
@@ -29,6 +30,8 @@ cargo xtask <verb>
   ci [--from STEP | --only STEP]   every check that a change must pass, in order
   clients                          other people's MCP clients and the conformance suite
   contract                         Stripe's own Python library against the sandbox
+  dist [--repository URL] [--binary PATH]
+                                   what a release consists of, in target/dist
   gen [--check]                    write the generated files, or say which are out of date
   imports                          hold the crates' dependencies against the import table
   install-tools                    install what the checks need and this machine lacks
@@ -64,6 +67,7 @@ fn run(words: &[&str]) -> Outcome {
         ["ci", selection @ ..] => ci::run(&workspace, selection),
         ["clients"] => clients::run(&workspace),
         ["contract"] => contract::run(&workspace),
+        ["dist", words @ ..] => dist::run(&workspace, words),
         ["gen"] => generate::write(&workspace),
         ["gen", "--check"] => generate::check(&workspace),
         ["imports"] => imports::run(&workspace),

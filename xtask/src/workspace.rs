@@ -158,6 +158,31 @@ pub(crate) fn capture(command: &mut Command) -> Outcome<Vec<u8>> {
     ))
 }
 
+/// Builds a program, with `how` as further arguments for cargo, and says where it is.
+///
+/// # Errors
+///
+/// When it does not build.
+pub(crate) fn built(
+    workspace: &Workspace,
+    package: &str,
+    program: &str,
+    how: &[&str],
+) -> Outcome<PathBuf> {
+    let build = ["build", "--locked", "--package", package, "--bin", program];
+    let mut command = workspace.cargo(&build);
+    command.args(how).arg("--message-format=json-render-diagnostics");
+    let messages = capture(&mut command)?;
+    let messages = String::from_utf8_lossy(&messages);
+    let mut programs = messages.lines().filter_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        message.get("executable")?.as_str().map(PathBuf::from)
+    });
+    programs.next_back().ok_or_else(|| {
+        Fault::new(format!("cargo built no `{program}`"), format!("give {package} its binary back"))
+    })
+}
+
 /// Whether a program starts and succeeds, out of sight.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command

@@ -14,6 +14,8 @@
 
 #[path = "../tests/model/model.rs"]
 mod model;
+#[path = "../tests/model/plot.rs"]
+mod plot;
 #[path = "../tests/model/props.rs"]
 mod props;
 #[path = "../tests/model/story.rs"]

@@ -155,11 +155,13 @@ impl<'a> Admin<'a> {
     ///
     /// # Errors
     ///
-    /// [`AdminError::Conflict`] in any other state.
+    /// [`AdminError::Forbidden`] unless whoever does it may stop too; [`AdminError::Conflict`] in any
+    /// other state.
     pub async fn cancel(&self, id: &IntentId) -> Result<Intent, AdminError> {
         let reads = Reads { intent: Some(IntentBy::Id(id.clone())), ..Reads::default() };
         let id = id.clone();
         self.change(reads, move |by, world| {
+            world.may(May::Stop)?;
             let intent = world.seen.intent.as_ref().ok_or_else(|| no_intent(id.as_str()))?;
             Ok(approval::cancel(intent, "A person withdrew the request.", by, &world.world())?)
         })

@@ -88,6 +88,23 @@ impl Policy {
         agents.chain(teams).chain(rules).chain(idle).collect()
     }
 
+    /// What becomes of each rule that is on and reads `fact`, one sentence each, where nobody can
+    /// know that fact.
+    #[must_use]
+    pub fn without(&self, fact: &str) -> Vec<String> {
+        let rules = self.rules.list.iter().filter(|it| it.enabled && it.reads.contains(fact));
+        rules
+            .map(|rule| {
+                let comes_to = if rule.excuses.contains(fact) {
+                    "passes what it lets pass unknown"
+                } else {
+                    "counts as matched wherever it depends on it"
+                };
+                format!("rules.{}: reads {fact}, which nobody knows, so it {comes_to}", rule.id)
+            })
+            .collect()
+    }
+
     fn doubts(&self, name: &AgentName, limits: &AgentLimits) -> Vec<String> {
         let mut doubts = Vec::new();
         let mut doubt = |applies: bool, text: String| {

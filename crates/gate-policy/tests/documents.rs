@@ -483,6 +483,27 @@ fn warnings_name_what_was_probably_not_meant() {
 }
 
 #[test]
+fn what_a_rule_comes_to_without_a_fact() {
+    let matched = ["rules.r: reads customerAgeDays, which nobody knows, so it counts as matched \
+                    wherever it depends on it"];
+    let passes =
+        ["rules.r: reads customerAgeDays, which nobody knows, so it passes what it lets pass \
+                   unknown"];
+    let table: [(&str, &[&str]); 5] = [
+        // rule, what is said
+        ("customer_younger_than_days = 30", &matched),
+        ("when = 'context.customerAgeDays < 30'", &matched),
+        ("when = 'context has customerAgeDays && context.customerAgeDays < 30'", &passes),
+        ("customer_younger_than_days = 30\nenabled = false", &[]),
+        ("amount_over = '5.00'", &[]),
+    ];
+    for (rule, expected) in table {
+        let policy = policy(&format!("[[rules]]\nid = 'r'\ncontrol = 'block'\n{rule}"));
+        assert_eq!(policy.without("customerAgeDays"), expected, "{rule}");
+    }
+}
+
+#[test]
 fn a_new_store_allows_nothing_and_shows_how() {
     let policy = policy(NEW_STORE_TEXT);
     assert_eq!(policy.agents().count(), 0);

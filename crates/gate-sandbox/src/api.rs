@@ -68,7 +68,12 @@ impl Sandbox {
                 let key = request.header("idempotency-key").unwrap_or_default();
                 Some(Answer::failure(&Failure::key_in_use(key), &request_id))
             }
-            Some(Kind::Status429) => Some(Answer::rate_limited("endpoint-rate", &request_id)),
+            Some(Kind::Status429) => {
+                let mut answer = Answer::rate_limited("endpoint-rate", &request_id);
+                let wait = (delay_ms > 0).then(|| delay_ms.div_ceil(1000).to_string());
+                answer.headers.extend(wait.map(|secs| ("Retry-After", secs)));
+                Some(answer)
+            }
             Some(Kind::Status500Done) => {
                 Some(self.answer(now, request, &params, &request_id, Execution::LostInside))
             }

@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     /// Answered that the idempotency key is in use; not executed.
     #[serde(rename = "status_409")]
     Status409,
-    /// Answered with Stripe's rate limit; not executed.
+    /// Answered with Stripe's rate limit; not executed. Its delay is what `Retry-After` asks for.
     #[serde(rename = "status_429")]
     Status429,
     /// Executed, but a 500 answered and kept under the idempotency key.

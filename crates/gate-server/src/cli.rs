@@ -226,7 +226,9 @@ fn print(given: &ArgMatches, out: &Output) -> Result<(), Failed> {
     let text = match what {
         "config" => config::reference_markdown(),
         "errors" => gate_api::errors_markdown(),
+        "manifest" => json(&crate::listing::manifest())?,
         "openapi" => json(&crate::http::api_document())?,
+        "server" => json(&crate::listing::server())?,
         _ => json(&config::file_schema())?,
     };
     out.result(text.trim_end());

@@ -23,6 +23,7 @@ mod forward;
 pub mod gateway;
 pub mod http;
 pub mod listen;
+mod listing;
 pub mod logging;
 mod master_key;
 mod readiness;

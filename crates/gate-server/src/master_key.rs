@@ -64,37 +64,32 @@ impl MasterKey {
         Ok(Self(key))
     }
 
+    /// The key in the file.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong and what to do.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let bytes = std::fs::read(path).map_err(|error| failed(path, "read", &error))?;
+        Self::parse(&bytes).map_err(|problem| format!("{} {problem}", path.display()))
+    }
+
     /// The key in the file, which is made for its owner alone when there is none.
     ///
     /// # Errors
     ///
     /// What went wrong and what to do.
     pub(crate) fn open_or_make(path: &Path, ids: &dyn Ids) -> Result<Self, String> {
-        let failed = |what: &str, error: std::io::Error| {
-            format!(
-                "the master key {} cannot be {what}: {error}; see that this user may, or name \
-                 another with GATEWAY_MASTER_KEY_FILE",
-                path.display()
-            )
-        };
-        match std::fs::read(path) {
-            Ok(bytes) => {
-                Self::parse(&bytes).map_err(|problem| format!("{} {problem}", path.display()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let mut key = [0; KEY_BYTES];
-                ids.fill(&mut key);
-                match put(path, &key, ids) {
-                    Ok(()) => Ok(Self(key)),
-                    // Another process made it meanwhile: that one holds.
-                    Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                        let bytes = std::fs::read(path).map_err(|error| failed("read", error))?;
-                        Self::parse(&bytes).map_err(|why| format!("{} {why}", path.display()))
-                    }
-                    Err(error) => Err(failed("made", error)),
-                }
-            }
-            Err(error) => Err(failed("read", error)),
+        if path.exists() {
+            return Self::open(path);
+        }
+        let mut key = [0; KEY_BYTES];
+        ids.fill(&mut key);
+        match put(path, &key, ids) {
+            Ok(()) => Ok(Self(key)),
+            // Another process made it meanwhile: that one holds.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Self::open(path),
+            Err(error) => Err(failed(path, "made", &error)),
         }
     }
 
@@ -112,6 +107,14 @@ impl MasterKey {
         debug_assert!(filled.is_ok(), "32 bytes can always be had");
         key
     }
+}
+
+fn failed(path: &Path, what: &str, error: &std::io::Error) -> String {
+    format!(
+        "the master key {} cannot be {what}: {error}; see that this user may, or name another with \
+         GATEWAY_MASTER_KEY_FILE",
+        path.display()
+    )
 }
 
 /// The length of what is derived.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use gate_burnbound::{AuthorityKey, ClientSettings, GatewaySecret, RemoteAuthority, SecretSource};
 use gate_core::{Channel, Clock, Ids};
 use gate_http::{HyperTransport, Transport};
+use gate_served::Served;
 use gate_store::{PostgresStore, SqliteStore, Store};
 use gate_tools::{LocalTools, McpDoor, Ports, Toolbox};
 use tokio_util::sync::CancellationToken;
@@ -119,10 +120,16 @@ async fn open_embedded(
 ///
 /// What went wrong and what to do.
 pub(crate) fn authority_key(store: &StoreConfig, ids: &dyn Ids) -> Result<AuthorityKey, String> {
-    if let Some(dir) = store.master_key.parent() {
-        make_data_dir(dir)?;
-    }
-    let master = MasterKey::open_or_make(&store.master_key, ids)?;
+    let master = match &store.database {
+        Database::File(_) => {
+            if let Some(dir) = store.master_key.parent() {
+                make_data_dir(dir)?;
+            }
+            MasterKey::open_or_make(&store.master_key, ids)?
+        }
+        // Others may have written to it with a key of theirs.
+        Database::Postgres(_) => MasterKey::open(&store.master_key)?,
+    };
     let seed = master.derive(Purpose::AuthoritySigning, "", AUTHORITY_KEY_GENERATION);
     AuthorityKey::from_seed(&seed).map_err(|fault| fault.to_string())
 }
@@ -137,13 +144,10 @@ async fn serve_authority(
     let (listener, address) = listen::open(listen).await.map_err(|error| {
         format!("cannot listen on {listen}: {error}; choose another AUTHORITY_LISTEN")
     })?;
-    let api = Arc::new(AuthorityApi {
-        authority: Arc::clone(&embedded.authority),
-        key,
-        clock: Arc::clone(&world.clock),
-        ids: Arc::clone(&world.ids),
-        stopping: CancellationToken::new(),
-    });
+    let authority = Arc::clone(&embedded.authority);
+    let (clock, ids) = (Arc::clone(&world.clock), Arc::clone(&world.ids));
+    let served = Served { authority, key, clock, ids };
+    let api = Arc::new(AuthorityApi { served, stopping: CancellationToken::new() });
     Ok(ServedAuthority { api, listener, address, tls: world.tls.clone() })
 }
 

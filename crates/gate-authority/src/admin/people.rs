@@ -16,8 +16,8 @@ pub(super) enum May {
     Own,
     /// Vote, reopen, resolve: whoever has a reviewer role.
     Review,
-    /// Stop: policy editors and whoever has a reviewer role. A stop does no harm that waiting does
-    /// not mend.
+    /// Stop, or withdraw a request: policy editors and whoever has a reviewer role. Neither does harm
+    /// that asking again later does not mend.
     Stop,
 }
 
@@ -38,7 +38,9 @@ impl May {
             Self::EditPolicy => ("change the policy or lift a stop", "an owner or a policy-editor"),
             Self::Own => ("say what people may do", "an owner"),
             Self::Review => ("decide", "an owner or a reviewer role"),
-            Self::Stop => ("stop anything", "an owner, a policy-editor or a reviewer role"),
+            Self::Stop => {
+                ("stop or withdraw anything", "an owner, a policy-editor or a reviewer role")
+            }
         }
     }
 }

@@ -12,6 +12,7 @@
 )]
 
 mod model;
+mod plot;
 mod props;
 mod story;
 

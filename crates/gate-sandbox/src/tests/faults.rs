@@ -31,6 +31,8 @@ fn each_kind_does_what_it_says() {
         let first = rig.send(line);
         assert_eq!(first.reply.delivery, delivery, "{kind}");
         assert_eq!(first.status, status, "{kind}");
+        let wait = if kind == "status_429" { "1" } else { "-" };
+        assert_eq!(first.header("Retry-After"), wait, "{kind}");
         assert_eq!(rig.sandbox.refunds().len(), refunds, "{kind}");
         let second = rig.send(line);
         assert_eq!(second.reply.delivery, Normal, "{kind}");

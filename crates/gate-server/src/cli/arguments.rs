@@ -3,12 +3,13 @@
 use clap::{Arg, ArgAction, Command, value_parser};
 
 use crate::config::{clap_args, clap_store_args};
+use crate::listing;
 
 /// The whole command line.
 pub(crate) fn command() -> Command {
     Command::new("action-gateway")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Puts an AI agent's Stripe refunds under a spending policy")
+        .about(listing::ABOUT)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
@@ -222,7 +223,8 @@ fn intent() -> Command {
                 ),
             admin("show", "One intent").arg(name("id", "The intent: int_…")),
             admin("cancel", "Withdraw what is pending or approved")
-                .arg(name("id", "The intent: int_…")),
+                .arg(name("id", "The intent: int_…"))
+                .arg(acting()),
             admin("resolve", "Say what became of a refund that nobody could find out about")
                 .arg(name("id", "The intent: int_…"))
                 .arg(text("as", "User who found out").required(true))
@@ -282,8 +284,11 @@ fn print() -> Command {
     Command::new("print").about("Print a document that the program knows").arg(
         Arg::new("what")
             .required(true)
-            .value_parser(["config", "errors", "openapi", "schema"])
-            .help("The configuration's reference, the codes, the API, the configuration file's schema"),
+            .value_parser(["config", "errors", "openapi", "schema", "manifest", "server"])
+            .help(
+                "The configuration's reference, the codes, the API, the configuration file's \
+                 schema, the manifest of the MCP bundle, the entry for the MCP registry",
+            ),
     )
 }
 

@@ -10,7 +10,7 @@ use gate_authority::{Actor, Admin, Level, invariants, invariants_at_stripe};
 use gate_core::Clock;
 use gate_policy::Policy;
 use gate_store::{PostgresAddress, PostgresState, PostgresStore};
-use gate_stripe::{CheckState, StripeClient};
+use gate_stripe::{CheckState, Resource, StripeClient};
 use serde::Serialize;
 
 use super::{Failed, Output, faults};
@@ -83,11 +83,12 @@ pub(super) async fn run(
         config.server.listen.set_port(0);
         let serving = serve::start(config, lookup).await.map_err(Failed::Work)?;
         let embedded = serving.gateway.decider.embedded().cloned();
-        if let Some(embedded) = &embedded {
-            found.extend(policy(embedded).await?);
-        }
+        let policy = match &embedded {
+            Some(embedded) => policy(embedded, &mut found).await?,
+            None => None,
+        };
         if given.get_flag("online") {
-            found.extend(online(&serving).await);
+            online(&serving, policy.as_ref(), &mut found).await;
         }
         match (&embedded, given.get_flag(INVARIANTS)) {
             (_, false) => {}
@@ -138,18 +139,21 @@ fn report(found: &Vec<Finding>, out: &Output) -> Result<(), Failed> {
     if faulty { Err(Failed::Faults) } else { Ok(()) }
 }
 
-async fn policy(embedded: &Embedded) -> Result<Vec<Finding>, Failed> {
+/// Reports on the policy in force, and answers with it when it can be read.
+async fn policy(embedded: &Embedded, found: &mut Vec<Finding>) -> Result<Option<Policy>, Failed> {
     let admin = Admin::new(&embedded.authority, Actor::cli("check", None));
     let (version, text) = admin.policy().await.map_err(|error| Failed::Work(error.to_string()))?;
     let name = format!("policy version {version}");
     Ok(match Policy::parse(&text) {
         Ok(policy) => {
-            let warnings = policy.warnings();
-            let warned = warnings.iter().map(|text| Finding::new(&name, "warning", text));
-            std::iter::once(Finding::new(&name, "ok", "can be read")).chain(warned).collect()
+            found.push(Finding::new(&name, "ok", "can be read"));
+            found.extend(policy.warnings().iter().map(|it| Finding::new(&name, "warning", it)));
+            Some(policy)
         }
         Err(faults) => {
-            faults.iter().map(|fault| Finding::new(&name, "fault", fault.to_string())).collect()
+            let faults = faults.iter().map(|it| Finding::new(&name, "fault", it.to_string()));
+            found.extend(faults);
+            None
         }
     })
 }
@@ -200,13 +204,13 @@ fn broken_invariant(finding: gate_authority::Finding) -> Finding {
     }
 }
 
-async fn online(serving: &serve::Serving) -> Vec<Finding> {
+/// Reports on the store, the rates, Stripe, its key, and the rules that want more than the key has.
+async fn online(serving: &serve::Serving, policy: Option<&Policy>, found: &mut Vec<Finding>) {
     let gateway = &serving.gateway;
     // How it went stands in what readiness says of the rates.
     if let Some(embedded) = gateway.decider.embedded() {
         drop(embedded.fetch_rates_once().await);
     }
-    let mut found = Vec::new();
     let view = gateway.readiness.look().await;
     for (check, seen) in &view.checks {
         let level = match seen.status {
@@ -221,19 +225,42 @@ async fn online(serving: &serve::Serving) -> Vec<Finding> {
     let clock = SystemClock::start();
     for line in gateway.stripe.check(clock.deadline(ONLINE_TIMEOUT)).await {
         let name = format!("Stripe, {}", line.permission.resource.name());
-        found.push(match line.state {
-            CheckState::Ok => Finding::new(&name, "ok", "the key may read it"),
+        match line.state {
+            CheckState::Ok => found.push(Finding::new(&name, "ok", "the key may read it")),
             CheckState::Missing { switches_off } => {
                 let detail = format!("the key may not read it; does not work: {switches_off}");
                 let permission = line.permission.resource.read();
                 let fix = format!(
                     "add `{permission}` to the key, in Stripe's dashboard under Developers, API keys"
                 );
-                Finding { fix: Some(fix), ..Finding::new(&name, "warning", detail) }
+                let missing = |detail| Finding {
+                    fix: Some(fix.clone()),
+                    ..Finding::new(&name, "warning", detail)
+                };
+                found.push(missing(detail));
+                let facts = facts_of(line.permission.resource).iter();
+                let rules = facts.flat_map(|fact| policy.map(|it| it.without(fact))).flatten();
+                found.extend(rules.map(missing));
             }
-            CheckState::KeyUnusable => Finding::new(&name, "fault", "Stripe refuses the key"),
-            CheckState::Unreachable => Finding::new(&name, "fault", "Stripe could not be asked"),
-        });
+            CheckState::KeyUnusable => {
+                found.push(Finding::new(&name, "fault", "Stripe refuses the key"));
+            }
+            CheckState::Unreachable => {
+                found.push(Finding::new(&name, "fault", "Stripe could not be asked"));
+            }
+        }
     }
-    found
+}
+
+/// The facts of rules that are unknown without a permission for it. What no refund is made without
+/// stands for itself.
+const fn facts_of(resource: Resource) -> &'static [&'static str] {
+    match resource {
+        Resource::Customers => &["customerAgeDays"],
+        Resource::Balance
+        | Resource::Charges
+        | Resource::Disputes
+        | Resource::PaymentIntents
+        | Resource::Refunds => &[],
+    }
 }

@@ -126,6 +126,10 @@ pub(super) fn read_listen(reader: &mut Reader<'_>) -> Option<Option<SocketAddr>>
     Some(listen)
 }
 
+/// How several authorities come to one key.
+const MAKE_MASTER_KEY: &str = "make the key once, `(umask 077; openssl rand -hex 32 > master.key)`, \
+                               and name a copy of it to every process on this database";
+
 /// Where the master key is to be, if that is said. The key itself in its place is not repeated.
 pub(super) fn read_master_key_path(reader: &mut Reader<'_>) -> Option<Option<PathBuf>> {
     let setting = &settings::MASTER_KEY_FILE;
@@ -137,11 +141,21 @@ pub(super) fn read_master_key_path(reader: &mut Reader<'_>) -> Option<Option<Pat
     reader.optional(setting, value::path)
 }
 
-/// Notes a master key that is there and is none.
+/// Notes a master key that is there and is none, and, where authorities may share one database,
+/// one that is not there: each would make its own, and each other's answers would look forged.
 pub(super) fn check_master_key(reader: &mut Reader<'_>, store: &StoreConfig) {
     let setting = &settings::MASTER_KEY_FILE;
     let path = &store.master_key;
+    let shared = store.database.file().is_none();
+    if shared && reader.given(setting).is_none() {
+        reader.fault(setting, format!("must be given with PostgreSQL: {MAKE_MASTER_KEY}"));
+        return;
+    }
     if reader.lookup.facts(path).is_err() {
+        if shared {
+            let problem = format!("names {path:?}, which does not exist: {MAKE_MASTER_KEY}");
+            reader.fault(setting, problem);
+        }
         return;
     }
     match file::read(reader.lookup, path) {

@@ -227,7 +227,8 @@ settings! {
 
     MASTER_KEY_FILE: "store.master_key_file", "GATEWAY_MASTER_KEY_FILE",
         Some("master-key-file"), Path, Told("`master.key` in the data directory"),
-        "The file of the key that our own secrets follow from; made at the first start";
+        "The file of the key that our own secrets follow from; made at the first start, and to be \
+         given with PostgreSQL";
 
     AUTHORITY_LISTEN: "authority.listen", "AUTHORITY_LISTEN",
         Some("authority-listen"), Text("ADDRESS"),

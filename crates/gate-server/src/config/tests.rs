@@ -257,6 +257,14 @@ fn what_is_wrong_is_told_with_its_place_and_a_remedy() {
         (&["GATEWAY_CONFIG=/none"], &["GATEWAY_CONFIG names \"/none\""]),
         (&["BURNBOUND_API=https://a.com"], &["BURNBOUND_API needs", "BURNBOUND_GATEWAY_ID"]),
         (&["GATEWAY_MASTER_KEY_FILE=/key"], &["GATEWAY_MASTER_KEY_FILE names", "32 bytes in hex"]),
+        (
+            &["GATEWAY_DATABASE=postgres://h/d"],
+            &["GATEWAY_MASTER_KEY_FILE must be given with PostgreSQL", "openssl rand -hex 32"],
+        ),
+        (
+            &["GATEWAY_DATABASE=postgres://h/d", "GATEWAY_MASTER_KEY_FILE=/none"],
+            &["GATEWAY_MASTER_KEY_FILE names \"/none\", which does not exist"],
+        ),
         (&["AUTHORITY_LISTEN=8788"], &["AUTHORITY_LISTEN holds \"8788\"", "127.0.0.1:8788"]),
         (&["OIDC_ISSUER=x"], &["OIDC_ISSUER is not supported by this version: unset it"]),
     ];

@@ -15,18 +15,18 @@ fn the_store_is_where_serve_has_it() {
     /// Flags, variables, data directory, database, ephemeral.
     type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, &'a str, bool);
     let home_db = &format!("{HOME_DIR}/gateway.db");
-    let shared = "postgres://a:hunter2@h/d";
+    let shared = "GATEWAY_DATABASE=postgres://a:hunter2@h/d";
     let table: [Row<'_>; 7] = [
         (&[], &[], HOME_DIR, home_db, false),
         (&[], &["GATEWAY_DATA_DIR=/data"], "/data", "/data/gateway.db", false),
         (&[], &["GATEWAY_DATABASE=/a.db", "GATEWAY_EPHEMERAL=1"], HOME_DIR, "/a.db", true),
         (&[], &["GATEWAY_CONFIG=/b.toml"], "/srv", "/db/a.db", true),
         (&["config=/b.toml"], &["GATEWAY_DATABASE=b.db"], "/srv", "/here/b.db", true),
-        (&[], &[&format!("GATEWAY_DATABASE={shared}")], HOME_DIR, "postgres://a@h/d", false),
+        (&[], &[shared, "GATEWAY_MASTER_KEY_FILE=/m"], HOME_DIR, "postgres://a@h/d", false),
         (&["store.data_dir=/x", "store.ephemeral=0"], &[], "/x", "/x/gateway.db", false),
     ];
     for (given, variables, data_dir, database, ephemeral) in table {
-        let map = world(variables).file("/b.toml", file);
+        let map = world(variables).file("/b.toml", file).file("/m", &"ab".repeat(32));
         let expected = (data_dir.to_owned(), database.to_owned(), ephemeral);
         assert_eq!(store(&map, given).as_ref(), Ok(&expected), "{given:?} {variables:?}");
         let served = load(&map, &flags(given)).unwrap().config.store.unwrap();
@@ -53,6 +53,7 @@ fn nothing_else_keeps_a_stop_from_working() {
         "FIAT_USD_RATES=x",
         "GATEWAY_LOG=x",
         "GATEWAY_MASTER_KEY_FILE=/key",
+        "GATEWAY_DATABASE=postgres://h/d",
         "BURNBOUND_GATEWAY_ID=x",
         "SMTP_URL=x",
     ];

@@ -1,9 +1,10 @@
 //! The calls of the protocol: which there are, and what each asks of the authority.
 
-use std::future::Future;
+use std::pin::pin;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use gate_burnbound::wire::{
     AgentBody, AskBody, BudgetBody, ClaimAsk, ClaimsBody, DecideAsk, DecidedBody, ExecuteAsk,
     IntentBody, JustifyAsk, Malformed, NotedBody, ObservationsAsk, OutcomeAsk, PREFIX, PageBody,
@@ -18,8 +19,7 @@ use matchit::Router;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{AuthorityApi, Came, Proven, Refused};
-use crate::listen::unless;
+use super::{Call, Ending, Proven, Refused, Served};
 
 /// A call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -107,14 +107,18 @@ pub(super) fn name(path: &str) -> &'static str {
     found.map_or("none", |found| found.1)
 }
 
-impl AuthorityApi {
-    pub(super) async fn route(&self, proven: &Proven) -> Result<Vec<u8>, Refused> {
-        let Proven { caller, came } = proven;
-        let path = came.path.strip_prefix(PREFIX).unwrap_or_default();
+impl Served {
+    pub(super) async fn route(
+        &self,
+        proven: &Proven,
+        ending: Ending<'_>,
+    ) -> Result<Vec<u8>, Refused> {
+        let Proven { caller, call } = proven;
+        let path = call.path.strip_prefix(PREFIX).unwrap_or_default();
         let found = ROUTER
             .at(path)
             .map_err(|_| Refused::Plain(404, "not_found", "there is no such call".to_owned()))?;
-        let route = found.value.iter().find(|(method, ..)| *method == came.method);
+        let route = found.value.iter().find(|(method, ..)| *method == call.method);
         let Some((_, _, route)) = route else {
             let detail = "this call takes another method".to_owned();
             return Err(Refused::Plain(405, "http_method_not_allowed", detail));
@@ -124,36 +128,44 @@ impl AuthorityApi {
             self.change(*route, id, proven).await
         } else {
             self.authority.take_read(caller).await?;
-            self.read(*route, id, proven).await
+            self.read(*route, id, proven, ending).await
         }
     }
 
-    async fn read(&self, route: Route, id: &str, proven: &Proven) -> Result<Vec<u8>, Refused> {
-        let (at, came) = (self.authority.as_ref(), &proven.came);
-        let query = came.query.as_deref().unwrap_or_default();
+    async fn read(
+        &self,
+        route: Route,
+        id: &str,
+        proven: &Proven,
+        ending: Ending<'_>,
+    ) -> Result<Vec<u8>, Refused> {
+        let (at, call) = (self.authority.as_ref(), &proven.call);
+        let query = call.query.as_deref().unwrap_or_default();
         match route {
             Route::Agent => {
-                let standing = at.standing(&agent_key(came)?).await?;
+                let standing = at.standing(&agent_key(call)?).await?;
                 json(&AgentBody::new(&standing.agent, standing.tools, standing.stopped))
             }
             Route::Approval => {
                 let wait = wait_from(query)?;
-                let (key, id) = (agent_key(came)?, approval_id(id)?);
-                json(&IntentBody::from(&self.waiting(|w| at.approval(&key, &id, w), wait).await?))
+                let (key, id) = (agent_key(call)?, approval_id(id)?);
+                json(&IntentBody::from(
+                    &waiting(|w| at.approval(&key, &id, w), wait, ending).await?,
+                ))
             }
-            Route::Budget => json(&BudgetBody::from(&at.budget(&agent_key(came)?).await?)),
+            Route::Budget => json(&BudgetBody::from(&at.budget(&agent_key(call)?).await?)),
             Route::Intent => {
                 let wait = wait_from(query)?;
-                let (key, id) = (agent_key(came)?, intent_id(id)?);
-                json(&IntentBody::from(&self.waiting(|w| at.intent(&key, &id, w), wait).await?))
+                let (key, id) = (agent_key(call)?, intent_id(id)?);
+                json(&IntentBody::from(&waiting(|w| at.intent(&key, &id, w), wait, ending).await?))
             }
             Route::Intents => {
-                let page = at.intents(&agent_key(came)?, &filter_from(query)?).await?;
+                let page = at.intents(&agent_key(call)?, &filter_from(query)?).await?;
                 json(&PageBody::from(&page))
             }
             Route::Lookup => {
-                let ask: Ask = body::<AskBody>(came)?.try_into()?;
-                let found = at.find(&agent_key(came)?, &ask).await?;
+                let ask: Ask = body::<AskBody>(call)?.try_into()?;
+                let found = at.find(&agent_key(call)?, &ask).await?;
                 json(&found.as_ref().map(IntentBody::from))
             }
             Route::Status => json(&StatusBody {
@@ -174,24 +186,24 @@ impl AuthorityApi {
     }
 
     async fn change(&self, route: Route, id: &str, proven: &Proven) -> Result<Vec<u8>, Refused> {
-        let Proven { caller, came } = proven;
+        let Proven { caller, call } = proven;
         let at = &self.authority.serving(caller.clone());
         match route {
             Route::Cancel => {
-                let intent = at.cancel(&agent_key(came)?, &intent_id(id)?).await?;
+                let intent = at.cancel(&agent_key(call)?, &intent_id(id)?).await?;
                 json(&IntentBody::from(&intent))
             }
             Route::Claims => {
-                let ClaimAsk { work, limit, channel } = body(came)?;
+                let ClaimAsk { work, limit, channel } = body(call)?;
                 let (work, channel): (Work, Channel) = (work.try_into()?, channel.try_into()?);
                 let of = Money { account: channel.account, livemode: channel.livemode };
                 let claims = at.claim_of(work, limit, Some(of)).await?;
                 json(&ClaimsBody { claims: claims.iter().map(Into::into).collect() })
             }
             Route::Decide => {
-                let DecideAsk { ask, charge, attempt_id } = body(came)?;
+                let DecideAsk { ask, charge, attempt_id } = body(call)?;
                 let (ask, charge): (Ask, Charge) = (ask.try_into()?, charge.try_into()?);
-                let key = agent_key(came)?;
+                let key = agent_key(call)?;
                 if ask.dry_run {
                     self.authority.take_read(caller).await?;
                     return json(&PreviewBody::from(&at.preview(&key, &ask, &charge).await?));
@@ -201,30 +213,30 @@ impl AuthorityApi {
                 json(&DecidedBody::from(&at.decide(&key, &ask, &charge, &attempt).await?))
             }
             Route::Execute => {
-                let ExecuteAsk { fence, charge } = body(came)?;
+                let ExecuteAsk { fence, charge } = body(call)?;
                 let charge: Charge = charge.try_into()?;
                 json(&DecidedBody::from(&at.execute_under(&intent_id(id)?, fence, &charge).await?))
             }
             Route::Justify => {
-                let JustifyAsk { justification } = body(came)?;
+                let JustifyAsk { justification } = body(call)?;
                 let words = Justification::parse(&justification);
                 let words = words.map_err(|_| Malformed("justification"))?;
-                let intent = at.justify(&agent_key(came)?, &intent_id(id)?, &words).await?;
+                let intent = at.justify(&agent_key(call)?, &intent_id(id)?, &words).await?;
                 json(&IntentBody::from(&intent))
             }
             Route::Observations => {
-                let ObservationsAsk { event } = body(came)?;
+                let ObservationsAsk { event } = body(call)?;
                 json(&NotedBody { is_new: at.note_event(&event).await? })
             }
             Route::Outcome => {
-                let OutcomeAsk { fence, outcome } = body(came)?;
+                let OutcomeAsk { fence, outcome } = body(call)?;
                 let news: Outcome = outcome.try_into()?;
                 json(&IntentBody::from(&at.record(&intent_id(id)?, fence, &news).await?))
             }
             Route::Tool => {
-                let ToolAsk { from, to, rows } = body(came)?;
+                let ToolAsk { from, to, rows } = body(call)?;
                 let used = ToolUse { tool: id.to_owned(), from, to, rows };
-                json(&ToolBody { granted: at.use_tool(&agent_key(came)?, &used).await? })
+                json(&ToolBody { granted: at.use_tool(&agent_key(call)?, &used).await? })
             }
             Route::Agent
             | Route::Approval
@@ -237,20 +249,18 @@ impl AuthorityApi {
     }
 }
 
-impl AuthorityApi {
-    /// A read that waits for a change, but not past the authority's end: then it answers as it is.
-    async fn waiting<F>(
-        &self,
-        read: impl Fn(Duration) -> F,
-        wait: Duration,
-    ) -> Result<Intent, AuthorityError>
-    where
-        F: Future<Output = Result<Intent, AuthorityError>>,
-    {
-        match unless(&self.stopping, read(wait)).await {
-            Some(read) => read,
-            None => read(Duration::ZERO).await,
-        }
+/// A read that waits for a change, but not past the authority's end: then it answers as it is.
+async fn waiting<F>(
+    read: impl Fn(Duration) -> F,
+    wait: Duration,
+    ending: Ending<'_>,
+) -> Result<Intent, AuthorityError>
+where
+    F: Future<Output = Result<Intent, AuthorityError>>,
+{
+    match select(ending, pin!(read(wait))).await {
+        Either::Left(_) => read(Duration::ZERO).await,
+        Either::Right((read, _)) => read,
     }
 }
 
@@ -272,21 +282,21 @@ fn json(body: &impl Serialize) -> Result<Vec<u8>, Refused> {
     })
 }
 
-fn body<T: DeserializeOwned>(came: &Came) -> Result<T, Refused> {
-    if came.header("content-type") != Some("application/json") {
+fn body<T: DeserializeOwned>(call: &Call) -> Result<T, Refused> {
+    if call.header("content-type") != Some("application/json") {
         let detail = "a body is application/json".to_owned();
         return Err(Refused::Plain(415, "unsupported_media_type", detail));
     }
     // What is wrong is named; what stands there may be a justification, and is not repeated.
-    serde_json::from_slice(&came.body).map_err(|error| {
+    serde_json::from_slice(&call.body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let detail = format!("the body is not as it should be at line {line}, column {column}");
         Refused::Plain(400, "invalid_request", detail)
     })
 }
 
-fn agent_key(came: &Came) -> Result<AgentKey, Refused> {
-    let key = came.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+fn agent_key(call: &Call) -> Result<AgentKey, Refused> {
+    let key = call.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     match key.filter(|key| !key.is_empty()) {
         Some(key) => Ok(AgentKey::new(key.to_owned())),
         None => Err(Refused::Authority(AuthorityError::Unauthenticated)),
