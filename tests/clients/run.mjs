@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -146,6 +146,26 @@ async function meets(revision, variables, words) {
   }
 }
 
+// The manual's page on testing an agent, run as it stands there: each file that it names, and then
+// the script among them.
+async function recipe() {
+  const folder = mkdtempSync(join(tmpdir(), "action-gateway-recipe-"));
+  try {
+    const page = readFileSync(join(here, "testing.md"), "utf8");
+    const files = [...page.matchAll(/^\*\*`(\S+)`\*\*\n\n```\w+\n(.*?)^```$/gms)];
+    assert.deepEqual(files.map(([, name]) => name), ["policy.toml", "test.sh", "test_agent.py"]);
+    for (const [, name, text] of files) writeFileSync(join(folder, name), text);
+    // What somebody who follows it has installed.
+    symlinkSync(binary, join(folder, "action-gateway"));
+    const PATH = [folder, dirname(python), process.env.PATH].join(":");
+    const { code, out, err } = await run("bash", ["-c", `cd "${folder}" && bash test.sh`], { PATH });
+    assert.equal(code, 0, out + err);
+    assert.match(out, /^the agent did what it may, and no more$/m);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 const cases = [];
 for (const door of ["http", "stdio"]) {
   for (const era of ["legacy", "modern"]) {
@@ -191,6 +211,7 @@ cases.push([`conformance ${LEGACY}: all that it requires, in sessions`, () =>
 // Each of the expected failures takes the time that it is given.
 const known = ["--expected-failures", join(here, "expected-failures.yml"), "--timeout", "3000"];
 cases.push([`conformance ${LEGACY}: without sessions, as shipped`, () => meets(LEGACY, {}, known)]);
+cases.push(["the manual's recipe for testing an agent", recipe]);
 cases.push(["the list is small", async () => {
   const answer = await fetch(`${scene.gateway}/v1/tools`, { headers });
   const bytes = (await answer.arrayBuffer()).byteLength;

@@ -54,13 +54,7 @@ pub(crate) fn copy(workspace: &Workspace, files: &[&str], folder: &Path) -> Outc
 
 /// Builds the product as it is released, and says where its binary is.
 pub(crate) fn product(workspace: &Workspace) -> Outcome<PathBuf> {
-    built(workspace, "gate-server", "action-gateway")
-}
-
-/// Builds a program in release and says where it is. One after the other, so that the product is
-/// built the same everywhere.
-pub(crate) fn built(workspace: &Workspace, package: &str, program: &str) -> Outcome<PathBuf> {
-    workspace::built(workspace, package, program, &["--release"])
+    workspace::built(workspace, "gate-server", "action-gateway", &["--release"])
 }
 
 /// Where what follows from these files goes.

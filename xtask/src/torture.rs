@@ -3,8 +3,7 @@
 //! it does and checks is in `tests/src/torture`.
 
 use crate::fault::Outcome;
-use crate::foreign;
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, Workspace, built};
 
 /// Builds the product and the torturer, and runs it with `words` as its further arguments.
 ///
@@ -12,8 +11,9 @@ use crate::workspace::{self, Workspace};
 ///
 /// When a build fails, or with the first contradiction.
 pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
-    let gateway = foreign::product(workspace)?;
-    let torture = foreign::built(workspace, "gate-tests", "torture")?;
+    // One after the other, so that the product is built as everywhere else.
+    let gateway = built(workspace, "gate-server", "action-gateway", &["--release"])?;
+    let torture = built(workspace, "gate-tests", "torture", &["--release"])?;
     let mut command = workspace.command(torture);
     workspace::run(command.arg("--gateway").arg(gateway).args(words)).map_err(|fault| {
         fault.or("read the contradiction above, and the log and the store that it names; \
