@@ -16,8 +16,16 @@ const BEGINS_MILLIS: i64 = 1_773_136_800_000;
 pub(crate) struct TestClock {
     system: SystemClock,
     ahead_millis: AtomicI64,
+    moved: watch::Sender<Moved>,
+}
+
+/// What was done to the passing of time.
+#[derive(Clone, Copy, Default)]
+struct Moved {
     /// What has passed besides the real time.
-    passed: watch::Sender<Duration>,
+    passed: Duration,
+    /// When the real time was held, if it was.
+    held: Option<Duration>,
 }
 
 impl TestClock {
@@ -25,7 +33,7 @@ impl TestClock {
         Self {
             system: SystemClock::start(),
             ahead_millis: AtomicI64::new(BEGINS_MILLIS),
-            passed: watch::Sender::default(),
+            moved: watch::Sender::default(),
         }
     }
 
@@ -36,7 +44,19 @@ impl TestClock {
 
     /// Lets time pass, for every wait and timeout too.
     pub(crate) fn pass(&self, span: Duration) {
-        self.passed.send_modify(|passed| *passed += span);
+        self.moved.send_modify(|moved| moved.passed += span);
+    }
+
+    /// From here on no time passes by itself, however slow the machine is.
+    pub(crate) fn hold(&self) {
+        let now = self.system.uptime();
+        self.moved.send_modify(|moved| moved.held = Some(now));
+    }
+}
+
+impl Moved {
+    fn uptime(self, system: SystemClock) -> Duration {
+        self.held.unwrap_or_else(|| system.uptime()) + self.passed
     }
 }
 
@@ -47,19 +67,23 @@ impl Clock for TestClock {
     }
 
     fn uptime(&self) -> Duration {
-        self.system.uptime() + *self.passed.borrow()
+        let moved = *self.moved.borrow();
+        moved.uptime(self.system)
     }
 
     fn sleep_until(&self, at: Deadline) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let (system, mut passed) = (self.system, self.passed.subscribe());
+        let (system, mut moves) = (self.system, self.moved.subscribe());
         Box::pin(async move {
             loop {
-                let ahead = *passed.borrow_and_update();
-                let real = system.sleep_until(Deadline::at(at.left(ahead)));
+                let moved = *moves.borrow_and_update();
+                if moved.uptime(system) >= at.uptime() {
+                    return;
+                }
+                let real = system.sleep_until(Deadline::at(at.left(moved.passed)));
                 tokio::select! {
-                    () = real => return,
+                    () = real, if moved.held.is_none() => return,
                     // The clock is gone, and nobody is left who would wait.
-                    moved = passed.changed() => if moved.is_err() { return },
+                    again = moves.changed() => if again.is_err() { return },
                 }
             }
         })
