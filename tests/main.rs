@@ -23,6 +23,7 @@ mod command_line;
 mod commits;
 mod crashes;
 mod fleet;
+mod holds;
 mod keyless;
 mod mcp;
 mod mcp_stdio;

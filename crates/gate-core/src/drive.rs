@@ -49,8 +49,8 @@ impl Driven {
     }
 }
 
-/// What one round of attempts knows in the end.
-enum Known {
+/// What one round of attempts, or a look, knows in the end.
+pub(crate) enum Known {
     /// The outcome.
     Outcome(Outcome),
     /// Nothing certain; the next holder of the lease goes on.
@@ -58,20 +58,32 @@ enum Known {
 }
 
 impl Driver {
-    /// Sends what was just submitted; nothing can have been sent before.
+    /// Sends what was just submitted; nothing can have been sent before. Should Stripe hold it, those
+    /// who decide there are told the agent's `words`.
     pub(crate) async fn first_time(
         &self,
         permit: Permit,
         expected: &Expected<'_>,
+        words: Option<&str>,
         asked_at: Duration,
     ) -> Result<Driven, ActionError> {
         let intent = permit.intent.clone();
+        let tagged = expected.channel.agent_tagged || is_tagged(&intent);
         let lease_ends = Deadline::at(asked_at.saturating_add(permit.lease.span));
         let ticket = ticket(permit, expected, lease_ends).map_err(|what| {
             ActionError::AuthorityError { detail: format!("the permit disagrees on the {what}") }
         })?;
-        let known = self.attempts(&ticket, &intent, false).await;
-        self.record(intent, ticket.fence(), known).await
+        let known = self.attempts(&ticket, &intent, false, tagged).await;
+        let held = match &known {
+            Known::Outcome(Outcome::Held(hold)) => hold.id.clone(),
+            Known::Outcome(_) | Known::Nothing => None,
+        };
+        let driven = self.record(intent, ticket.fence(), known).await?;
+        if let (Some(id), Some(words)) = (held, words) {
+            let by = self.clock.deadline(self.call_timeout);
+            self.processor.justify(&id, words, by).await;
+        }
+        Ok(driven)
     }
 
     /// Takes over a submitted intent whose worker is gone: something may have been sent.
@@ -87,7 +99,10 @@ impl Driver {
         let age = intent.submitted_at.map_or(Duration::MAX, |at| now.since(at));
         let channel = self.processor.channel().await?;
         let stopped = claim.stopped && !bugs::on(Bug::SentUnderStop);
+        // Stripe may hold it, and make it itself: whatever was sent is only looked for.
+        let tagged = claim.agent_tagged || channel.agent_tagged || is_tagged(&intent);
         if stopped
+            || tagged
             || intent.needs_person
             || age >= SEND_AGAIN_WITHIN && !bugs::on(Bug::SentAfter23Hours)
         {
@@ -116,14 +131,20 @@ impl Driver {
         let ticket = ticket(permit, &expected, lease_ends).map_err(|what| {
             ActionError::AuthorityError { detail: format!("the claim disagrees on the {what}") }
         })?;
-        let known = self.attempts(&ticket, &intent, true).await;
+        let known = self.attempts(&ticket, &intent, true, tagged).await;
         self.record(intent, fence, known).await
     }
 
     /// Attempts under one lease, until an outcome is certain or the lease has not a call's time
     /// left. Invariant *doubt-is-not-failure*: once an attempt was unclear, or may have been made
     /// by somebody before us, only a refund seen or a refusal without one ends the intent.
-    async fn attempts(&self, ticket: &Ticket, intent: &Intent, sent_before: bool) -> Known {
+    async fn attempts(
+        &self,
+        ticket: &Ticket,
+        intent: &Intent,
+        sent_before: bool,
+        tagged: bool,
+    ) -> Known {
         let mut in_doubt = sent_before;
         let mut last_doubt = None;
         let mut kept_unclear = false;
@@ -167,7 +188,7 @@ impl Driver {
                     doubt
                 }
             };
-            let give_up = doubt.give_up;
+            let give_up = doubt.give_up || in_doubt && tagged;
             let pause = self.pause(attempt, &doubt);
             last_doubt = Some(doubt);
             let until = self.clock.deadline(pause);
@@ -233,7 +254,7 @@ impl Driver {
 
     /// Tells the authority. Once Stripe's answer is known it stands, told or not: the intent is
     /// answered as it will be, and the next holder of the lease finds the same refund again.
-    async fn record(
+    pub(crate) async fn record(
         &self,
         mut intent: Intent,
         fence: u64,
@@ -279,6 +300,11 @@ fn needs_person(intent: &Intent) -> Known {
     } else {
         Known::Outcome(Outcome::NeedsPerson)
     }
+}
+
+/// Whether the key that the intent was decided with is known to be agent-tagged.
+fn is_tagged(intent: &Intent) -> bool {
+    intent.seen.as_ref().is_some_and(|seen| seen.channel.agent_tagged)
 }
 
 fn never_found() -> Refusal {
@@ -327,7 +353,7 @@ mod tests {
         SendError::Refused(Refusal { code, message: "…".to_owned() })
     }
     fn held() -> SendError {
-        SendError::Held(Hold { id: None, expires_at: None })
+        SendError::Held(Hold::default())
     }
     fn not_stored() -> SendError {
         SendError::NotStored(doubt(false))

@@ -130,6 +130,16 @@ id!(
     |text| word_after(text, &["acct_"])
 );
 id!(
+    /// An approval request of Stripe's own: `apreq_…`, `areq_…`, or whatever they are called next.
+    HoldId, "an approval request id", "letters, digits and _, such as apreq_1",
+    |text| word_after(text, &[""])
+);
+id!(
+    /// What tells one Stripe key from another without being of use to anybody: `key_…`.
+    KeyMark, "a key's mark", "key_ followed by letters and digits",
+    |text| word_after(text, &["key_"])
+);
+id!(
     /// An intent of ours: `int_…`.
     IntentId, "an intent id", "int_ followed by letters and digits",
     |text| word_after(text, &["int_"])

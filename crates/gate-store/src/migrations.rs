@@ -9,8 +9,11 @@ use crate::port::StoreError;
 use crate::rows::rows;
 
 /// Every step, in order; the first is number 1.
-const STEPS: [&str; 2] =
-    [include_str!("migrations/0001_begin.sql"), include_str!("migrations/0002_gateways.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("migrations/0001_begin.sql"),
+    include_str!("migrations/0002_gateways.sql"),
+    include_str!("migrations/0003_holds.sql"),
+];
 
 const APPLIED: &str = include_str!("sql/migrations.sql");
 

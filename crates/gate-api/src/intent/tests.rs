@@ -240,7 +240,13 @@ fn advice_fits_the_retry() {
 #[test]
 fn dry_runs() {
     let amount = Amount::new(1250, Currency::EUR).unwrap();
-    let channel = Channel { account: None, livemode: true, version: String::new() };
+    let channel = Channel {
+        account: None,
+        livemode: true,
+        version: String::new(),
+        key: None,
+        agent_tagged: false,
+    };
     let charge = Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap();
     for (decision, name) in [
         (Decision::Allow, "allow"),

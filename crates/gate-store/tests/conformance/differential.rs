@@ -1,6 +1,8 @@
 //! The stores against each other: any plans, in any order, leave all in the same state.
 
-use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, UserName, Wanted};
+use gate_core::{
+    Approval, ApprovalState, Denier, HoldId, KeyMark, OnApproval, State, Target, UserName, Wanted,
+};
 use gate_money::{Currency, Decimal, RateTable};
 use gate_store::{
     AgentRow, AuditField, Due, GatewayRow, Money, PolicyRow, Prior, Reads, Refused, Scope,
@@ -61,6 +63,7 @@ fn any_intent() -> impl Strategy<Value = gate_core::Intent> {
                 expires_at: half_days(expires),
                 decided_at: decided.then_some(at(HOUR)),
                 on_approval: if executes { OnApproval::Execute } else { OnApproval::Agent },
+                hold_id: executes.then(|| HoldId::parse(&format!("apreq_{}", n % 2)).unwrap()),
                 ..approval(&format!("apr_{n}"))
             });
         })
@@ -108,6 +111,10 @@ fn any_write() -> impl Strategy<Value = Write> {
             at: at(0),
         })),
         1 => scope().prop_map(Write::LiftStop),
+        1 => (1_u8..4, 0_i64..4).prop_map(|(n, noted)| Write::TagKey {
+            key: KeyMark::parse(&format!("key_{n}")).unwrap(),
+            at: at(noted),
+        }),
         2 => (number(), 0_i64..4, 0_i64..4).prop_map(|(n, noted, since)| Write::NoteEvent {
             id: format!("evt_{n}"),
             at: at(noted),
