@@ -58,7 +58,7 @@ impl ApprovalView {
             expires_at: rfc3339(approval.expires_at),
             decided_at: approval.decided_at.map(rfc3339),
             note: approval.note.clone(),
-            dashboard_url: approval.hold_url.clone(),
+            dashboard_url: approval.hold_url.as_ref().map(ToString::to_string),
         })
     }
 }

@@ -300,7 +300,9 @@ impl PersonPart {
                     approval_id: approval.map(|approval| approval.id.to_string()),
                     approver: Some(Approver::Stripe.as_str()),
                     expires_at: approval.map(|approval| rfc3339(approval.expires_at)),
-                    dashboard_url: approval.and_then(|approval| approval.hold_url.clone()),
+                    dashboard_url: approval
+                        .and_then(|it| it.hold_url.as_ref())
+                        .map(ToString::to_string),
                 }
             }
             State::Approved => Self {

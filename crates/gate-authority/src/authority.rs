@@ -491,10 +491,10 @@ fn leased(
             continue;
         }
         // Nothing is sent for these any more: they are only looked for, now and then.
-        let span = match (was == State::Submitted, intent.needs_person) {
-            (true, true) => LOOKED_FOR_EVERY,
-            (true, false) if agent_tagged => span.max(TAGGED_LOOKED_FOR_EVERY),
-            (true | false, _) => span,
+        let span = match (intent.needs_person, agent_tagged && was == State::Submitted) {
+            (true, _) => LOOKED_FOR_EVERY,
+            (false, true) => span.max(TAGGED_LOOKED_FOR_EVERY),
+            (false, false) => span,
         };
         intent.fence = intent.fence.saturating_add(u64::from(!bugs::on(Bug::LeaseWithoutFence)));
         intent.lease_until = Some(now.after(span));

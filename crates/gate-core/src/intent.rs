@@ -8,8 +8,8 @@ use crate::charge::Charge;
 use crate::codes::{FailureCode, ReasonCode};
 use crate::error::ActionError;
 use crate::ids::{
-    AccountId, AgentId, AgentName, ApprovalId, AttemptId, ChargeId, HoldId, IdempotencyKey,
-    IntentId, PaymentIntentId, RefundId, TeamName, UserName,
+    AccountId, AgentId, AgentName, ApprovalId, AttemptId, ChargeId, HoldId, HoldUrl,
+    IdempotencyKey, IntentId, PaymentIntentId, RefundId, TeamName, UserName,
 };
 use crate::request::FixedRequest;
 use crate::state::State;
@@ -229,7 +229,7 @@ pub struct Approval {
     /// Stripe's id of the request, of an approval of Stripe's own; none where it gave none.
     pub hold_id: Option<HoldId>,
     /// Where people find that request in Stripe's dashboard, if Stripe says.
-    pub hold_url: Option<String>,
+    pub hold_url: Option<HoldUrl>,
 }
 
 impl Approval {

@@ -54,8 +54,8 @@ pub use error::{ActionError, Retry};
 pub use grants::{Grants, ToolUse};
 pub use ids::{
     AccountId, AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, CustomerId,
-    GatewayId, HoldId, IdempotencyKey, IntentId, InvalidId, KeyMark, PaymentIntentId, RefundId,
-    TeamName, UserName,
+    GatewayId, HoldId, HoldUrl, IdempotencyKey, IntentId, InvalidId, KeyMark, PaymentIntentId,
+    RefundId, TeamName, UserName,
 };
 pub use intent::{
     Again, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, Intent,

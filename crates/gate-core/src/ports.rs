@@ -12,7 +12,7 @@ use crate::charge::{Channel, Charge};
 use crate::codes::{FailureCode, GatewayFault, ReasonCode};
 use crate::error::ActionError;
 use crate::ids::{
-    AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, HoldId, IdempotencyKey,
+    AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, HoldId, HoldUrl, IdempotencyKey,
     IntentId, KeyMark, RefundId,
 };
 use crate::intent::{DecisionReason, Intent, ListedRefund, Refund, Valuation};
@@ -194,7 +194,7 @@ pub struct Hold {
     /// The processor's id of the approval, if it gave one.
     pub id: Option<HoldId>,
     /// Where people decide it, if the processor says.
-    pub url: Option<String>,
+    pub url: Option<HoldUrl>,
     /// When the processor lets it expire, if it says.
     pub expires_at: Option<Timestamp>,
     /// The key whose refund it holds, where keys are told apart: it is agent-tagged.

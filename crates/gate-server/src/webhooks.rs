@@ -277,6 +277,40 @@ mod tests {
         format!("t={stamp},v1={hex}")
     }
 
+    /// Events of Stripe's own approvals are thin: they name the request, whatever account they name.
+    #[tokio::test]
+    async fn which_approvals_are_taken_up() {
+        let (test, live) = (Some("rk_test_a1"), Some("rk_live_a1"));
+        #[rustfmt::skip]
+        let table = [
+            // key, our account, what it names,  live,  its context,    taken up
+            (test, None,           "apreq_1",    false, None,           true),
+            (test, None,           "areq_1",     false, Some("acct_1"), true),
+            (test, Some("acct_1"), "apreq_1",    false, Some("acct_1"), true),
+            (live, None,           "apreq_1",    true,  None,           true),
+            (test, None,           "apreq_1",    true,  None,           false),
+            (live, None,           "apreq_1",    false, None,           false),
+            (None, None,           "apreq_1",    false, None,           false),
+            (test, None,           "apreq/../1", false, None,           false),
+        ];
+        for (key, ours, names, livemode, context, taken) in table {
+            let (gateway, store) = gateway(key, ours);
+            let body = json!({
+                "id": "evt_1", "object": "v2.core.event", "livemode": livemode, "context": context,
+                "type": "v2.core.approval_request.succeeded",
+                "related_object": { "id": names, "type": "v2.core.approval_request" },
+            })
+            .to_string();
+            let signature = signature(&body);
+            for _ in 0..2 {
+                let answer = gateway.webhooks.receive(Some(&signature), body.as_bytes()).await;
+                assert_eq!(answer, Ok(()), "{names}");
+            }
+            gateway.finish_money_work().await;
+            assert_eq!(store.commits(), u64::from(taken), "{names} {key:?} {livemode}");
+        }
+    }
+
     /// Every genuine event is received; only those of our account and mode are taken up.
     #[tokio::test]
     async fn which_events_are_taken_up() {

@@ -5,15 +5,15 @@
 //! not known is left out, and a status that nobody knows counts as open. Only an end that is known
 //! to have made no refund is told as one.
 
-use gate_core::{FailureCode, Hold, HoldId, HoldSeen, HoldStanding, RefundId, Refusal, Timestamp};
+use gate_core::{
+    FailureCode, Hold, HoldId, HoldSeen, HoldStanding, HoldUrl, RefundId, Refusal, Timestamp,
+};
 use serde_json::{Map, Value};
 
 use crate::problem::fit_to_show;
 
 /// The version of Stripe's interface that has approval requests.
 pub(crate) const HOLDS_VERSION: &str = "2026-09-30.preview";
-/// Longest link that is kept, in bytes.
-const URL_BYTES_MAX: usize = 500;
 
 /// The path of a request, or of what is done with it.
 pub(crate) fn path(id: &HoldId, verb: &str) -> String {
@@ -40,17 +40,10 @@ fn hold(request: &Value) -> Hold {
     let text = |name| request.get(name).and_then(Value::as_str);
     Hold {
         id: text("id").and_then(|id| HoldId::parse(id).ok()),
-        url: text("dashboard_url").filter(|url| is_link(url)).map(str::to_owned),
+        url: text("dashboard_url").and_then(|url| HoldUrl::parse(url).ok()),
         expires_at: text("expires_at").and_then(time),
         key: None,
     }
-}
-
-/// Whether it may be shown to people as a link.
-fn is_link(url: &str) -> bool {
-    url.len() <= URL_BYTES_MAX
-        && url.starts_with("https://")
-        && url.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>\\`".contains(&b))
 }
 
 fn time(text: &str) -> Option<Timestamp> {
@@ -180,7 +173,7 @@ mod tests {
             let found = held(error.as_object().unwrap());
             let expected = expected.map(|(id, url, expires_at)| Hold {
                 id,
-                url: url.map(str::to_owned),
+                url: url.and_then(|url| HoldUrl::parse(url).ok()),
                 expires_at,
                 key: None,
             });

@@ -2,9 +2,10 @@
 
 use gate_core::{
     AccountId, AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId,
-    ChargeId, DecisionReason, Denier, Failure, FailureCode, FixedRequest, HoldId, IdempotencyKey,
-    Intent, IntentId, OnApproval, PaymentIntentId, ReasonCode, Refund, RefundId, RefundReason,
-    RefundStatus, Requirement, State, TeamName, Tool, UserName, Valuation, Vote, Wanted,
+    ChargeId, DecisionReason, Denier, Failure, FailureCode, FixedRequest, HoldId, HoldUrl,
+    IdempotencyKey, Intent, IntentId, OnApproval, PaymentIntentId, ReasonCode, Refund, RefundId,
+    RefundReason, RefundStatus, Requirement, State, TeamName, Tool, UserName, Valuation, Vote,
+    Wanted,
 };
 use gate_money::{Currency, Decimal, MicroUsd, Rate, RateFigures};
 use serde::{Deserialize, Serialize};
@@ -408,7 +409,7 @@ impl From<&Approval> for ApprovalBody {
             justifications: justifications.clone(),
             on_approval: goes_on(*on_approval).to_owned(),
             hold_id: hold_id.as_ref().map(text_of),
-            hold_url: hold_url.clone(),
+            hold_url: hold_url.as_ref().map(text_of),
         }
     }
 }
@@ -433,7 +434,7 @@ impl TryFrom<ApprovalBody> for Approval {
             justifications: body.justifications,
             on_approval: known("approval", on_approval)?,
             hold_id: read_if("approval", body.hold_id.as_ref(), HoldId::parse)?,
-            hold_url: body.hold_url,
+            hold_url: read_if("approval", body.hold_url.as_ref(), HoldUrl::parse)?,
         })
     }
 }

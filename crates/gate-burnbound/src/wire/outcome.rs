@@ -1,6 +1,6 @@
 //! What became of an intent, as a gateway tells it.
 
-use gate_core::{FailureCode, Hold, HoldId, KeyMark, Outcome, Refusal};
+use gate_core::{FailureCode, Hold, HoldId, HoldUrl, KeyMark, Outcome, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::intent::RefundBody;
@@ -64,7 +64,7 @@ impl From<&Outcome> for OutcomeBody {
         match news {
             Outcome::Held(Hold { id, url, expires_at, key }) => Self::AwaitingStripe {
                 hold_id: id.as_ref().map(text_of),
-                hold_url: url.clone(),
+                hold_url: url.as_ref().map(text_of),
                 expires_at: expires_at.map(time),
                 key: key.as_ref().map(text_of),
             },
@@ -83,10 +83,10 @@ impl TryFrom<OutcomeBody> for Outcome {
 
     fn try_from(body: OutcomeBody) -> Result<Self, Malformed> {
         Ok(match body {
-            OutcomeBody::AwaitingStripe { hold_id, hold_url: url, expires_at, key } => {
+            OutcomeBody::AwaitingStripe { hold_id, hold_url, expires_at, key } => {
                 Self::Held(Hold {
                     id: read_if("holdId", hold_id.as_ref(), HoldId::parse)?,
-                    url,
+                    url: read_if("holdUrl", hold_url.as_ref(), HoldUrl::parse)?,
                     expires_at: time_if("expiresAt", expires_at.as_ref())?,
                     key: read_if("key", key.as_ref(), KeyMark::parse)?,
                 })

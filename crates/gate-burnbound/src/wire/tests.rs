@@ -7,7 +7,7 @@ use gate_core::{
     AccountId, ActionError, Agent, AgentId, AgentName, Approval, ApprovalId, ApprovalState,
     Approver, Ask, AttemptId, AuthorityError, Budget, BudgetWindow, Channel, Charge, ChargeFacts,
     ChargeId, ChargeStatus, Claim, CustomerFact, CustomerId, Decided, Decision, DecisionReason,
-    Denier, Dispute, Failure, FailureCode, FixedRequest, GatewayFault, Hold, HoldId,
+    Denier, Dispute, Failure, FailureCode, FixedRequest, GatewayFault, Hold, HoldId, HoldUrl,
     IdempotencyKey, Intent, IntentFilter, IntentId, Justification, KeyMark, Lease, OnApproval,
     Outcome, Page, PaymentIntentId, Preview, ReasonCode, Refund, RefundId, RefundReason,
     RefundStatus, Refusal, Requirement, Source, State, Target, TeamName, Timestamp, Tool, UserName,
@@ -115,7 +115,7 @@ fn approval() -> impl Strategy<Value = Approval> {
         select(&ApprovalState::ALL[..]),
         select(vec![Approver::Authority, Approver::Stripe]),
         select(vec![OnApproval::Execute, OnApproval::Agent]),
-        (of(hold_id()), of(".{0,20}")),
+        (of(hold_id()), of(hold_url())),
     );
     let said = (
         time(),
@@ -148,6 +148,10 @@ fn approval() -> impl Strategy<Value = Approval> {
 
 fn hold_id() -> BoxedStrategy<HoldId> {
     parsed("a(p)?req_[a-z0-9]{1,9}", HoldId::parse)
+}
+
+fn hold_url() -> BoxedStrategy<HoldUrl> {
+    parsed("https://[a-z]{1,9}/[a-z0-9_?=]{0,20}", HoldUrl::parse)
 }
 
 fn key_mark() -> BoxedStrategy<KeyMark> {
@@ -349,7 +353,7 @@ fn lease() -> impl Strategy<Value = Lease> {
 
 fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
-        (of(hold_id()), of(".{0,20}"), of(time()), of(key_mark())).prop_map(
+        (of(hold_id()), of(hold_url()), of(time()), of(key_mark())).prop_map(
             |(id, url, expires_at, key)| Outcome::Held(Hold { id, url, expires_at, key })
         ),
         Just(Outcome::NeedsPerson),

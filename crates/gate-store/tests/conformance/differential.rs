@@ -57,6 +57,7 @@ fn any_intent() -> impl Strategy<Value = gate_core::Intent> {
             intent.denied_by = (state == State::Denied).then_some(Denier::Person);
             intent.updated_at = half_days(updated);
             intent.lease_until = lease.map(half_days);
+            intent.follow_at = settled.map(half_days);
             intent.settled_at = settled.map(half_days);
             intent.approval = approvals.map(|(n, expires, decided, executes)| Approval {
                 state: if decided { ApprovalState::Approved } else { ApprovalState::Pending },
@@ -158,7 +159,16 @@ fn any_write() -> impl Strategy<Value = Write> {
 /// Reads that look intents up by what they are.
 fn look_ups() -> Vec<Reads> {
     let mut all = Vec::new();
-    for due in [Due::Approved, Due::Expired, Due::Submitted, Due::One(intent_id("int_1"))] {
+    let request = HoldId::parse("apreq_1").ok();
+    for due in [
+        Due::Approved,
+        Due::Awaiting(None),
+        Due::Awaiting(request),
+        Due::Expired,
+        Due::Followed,
+        Due::Submitted,
+        Due::One(intent_id("int_1")),
+    ] {
         let due_of = Some(Money { account: None, livemode: false });
         all.push(Reads { due: Some((due.clone(), 3)), ..Reads::default() });
         all.push(Reads { due: Some((due, 3)), due_of, ..Reads::default() });

@@ -3,9 +3,9 @@
 use gate_core::{
     AccountId, Approval, ApprovalState, Approver, Channel, Charge, ChargeFacts, ChargeId,
     ChargeStatus, CustomerFact, CustomerId, DecisionReason, Denier, Dispute, Failure, FailureCode,
-    FixedRequest, HoldId, Intent, KeyMark, OnApproval, PaymentIntentId, ReasonCode, Refund,
-    RefundId, RefundReason, RefundStatus, Requirement, State, TeamName, Tool, UserName, Valuation,
-    Vote, Wanted,
+    FixedRequest, HoldId, HoldUrl, Intent, KeyMark, OnApproval, PaymentIntentId, ReasonCode,
+    Refund, RefundId, RefundReason, RefundStatus, Requirement, State, TeamName, Tool, UserName,
+    Valuation, Vote, Wanted,
 };
 use gate_money::{Amount, Currency, MicroUsd, Rate, parse_figure};
 use gate_store::{IntentBy, Reads, Write};
@@ -97,7 +97,7 @@ fn full(id: &str) -> Intent {
             justifications: vec!["eins".to_owned(), "zwei; DROP TABLE".to_owned()],
             on_approval: OnApproval::Agent,
             hold_id: Some(HoldId::parse("apreq_1").unwrap()),
-            hold_url: Some("https://dashboard.stripe.com/x".to_owned()),
+            hold_url: Some(HoldUrl::parse("https://dashboard.stripe.com/x").unwrap()),
             ..approval(&format!("apr_{id}"))
         }),
         refund: Some(Refund {
