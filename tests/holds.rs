@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gate_core::{Approver, State};
+use gate_core::{Approver, Decision, State};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
@@ -274,6 +274,37 @@ async fn the_first_hold_is_remembered() {
     world.check("remembered", 3, 0);
 }
 
+/// What was decided is decided again with the same key's facts: the two words of the policy differ, and
+/// each agrees with itself.
+#[tokio::test]
+async fn a_replay_knows_of_the_key() {
+    let lines = "daily_cap = \"100.00\"\napproval_threshold = \"20.00\"";
+    for decided in ["both", "stripe"] {
+        let policy_of = |when| policy(when, lines);
+        let setup = Setup { policy: policy_of(decided), agent_tagged: true, ..Setup::default() };
+        let world = tagged(setup).await;
+        let mut now = world.ask(&body("k")).await;
+        if decided == "both" {
+            world.approve(&now).await;
+            world.gateway.round().await.unwrap();
+            now = told(&world, &now).await;
+        }
+        assert_eq!(now.text("/approver"), "stripe");
+        for again in ["both", "stripe"] {
+            let replayed = world.admin().replay(&policy_of(again), DAY).await.unwrap();
+            assert_eq!((replayed.decided, replayed.left_out), (1, 0), "{decided} {again}");
+            let (asks, allows) = (Decision::RequireApproval, Decision::Allow);
+            let expected = match (decided, again) {
+                ("both", "stripe") => vec![(asks, allows)],
+                ("stripe", "both") => vec![(allows, asks)],
+                _ => vec![],
+            };
+            let changed: Vec<_> = replayed.changed.iter().map(|it| (it.was, it.would)).collect();
+            assert_eq!(changed, expected, "{decided} {again}");
+        }
+    }
+}
+
 /// With a key that is known to be tagged, what may have been sent is only looked for: its approval is
 /// not known, and what comes of it is found by its metadata. Without a trace a person is called, and
 /// the spend stays.
@@ -324,7 +355,7 @@ async fn a_lost_first_hold_is_told_again_under_its_key() {
     world.check("told again", 2, 1);
 }
 
-/// A person's word ends what Stripe says nothing of.
+/// It is held at Stripe by a request that the record names, and cannot be withdrawn here.
 #[tokio::test]
 async fn a_held_refund_counts_until_its_end_and_is_its_agents_own() {
     let world = tagged(Setup::default()).await;

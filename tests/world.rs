@@ -129,7 +129,7 @@ impl World {
         Setup { policy: policy(lines), ..Setup::default() }.start().await
     }
 
-    fn admin(&self) -> Admin<'_> {
+    pub(crate) fn admin(&self) -> Admin<'_> {
         Admin::new(&self.embedded.authority, Actor::cli("tests", None))
     }
 
