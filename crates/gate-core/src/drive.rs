@@ -3,15 +3,18 @@
 //! One loop serves the request that submitted the intent and whoever takes its lease over later;
 //! they differ only in whether something may have been sent before.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::bugs::{self, Bug};
 use crate::codes::FailureCode;
 use crate::error::ActionError;
+use crate::ids::IntentId;
 use crate::intent::{Failure, Intent, ListedRefund, Refund};
 use crate::permit::{Claim, Expected, Permit, Ticket, ticket};
-use crate::ports::{Authority, Doubt, Outcome, Processor, Refusal, SendError};
+use crate::ports::{Authority, Doubt, Hold, Outcome, Processor, Refusal, SendError};
+use crate::state::State;
 use crate::time::{Clock, Deadline, Ids};
 
 /// Most attempts under one lease.
@@ -24,6 +27,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const SEND_AGAIN_WITHIN: Duration = Duration::from_secs(23 * 3600);
 /// How long after that an unknown outcome is looked for; then the intent has failed.
 const LOOKED_FOR: Duration = Duration::from_secs(15 * 24 * 3600);
+/// Most holds that are remembered until the authority can be told.
+const UNTOLD_MAX: usize = 1024;
 /// How much earlier than the submission by our clock a refund of it may be by Stripe's.
 const CLOCKS_APART: Duration = Duration::from_secs(300);
 
@@ -33,6 +38,8 @@ pub(crate) struct Driver {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) call_timeout: Duration,
+    /// What is held, and the authority could not be told: no listing shows it.
+    pub(crate) untold: Mutex<BTreeMap<IntentId, Hold>>,
 }
 
 /// What driving an intent came to.
@@ -97,6 +104,10 @@ impl Driver {
         // By the clock that the submission was timed with: ours may be hours off.
         let now = if bugs::on(Bug::AgeByOwnClock) { self.clock.now() } else { claim.at };
         let age = intent.submitted_at.map_or(Duration::MAX, |at| now.since(at));
+        let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner).remove(&intent.id);
+        if let Some(hold) = untold {
+            return self.record(intent, fence, Known::Outcome(Outcome::Held(hold))).await;
+        }
         let channel = self.processor.channel().await?;
         let stopped = claim.stopped && !bugs::on(Bug::SentUnderStop);
         // Stripe may hold it, and make it itself: whatever was sent is only looked for.
@@ -276,9 +287,21 @@ impl Driver {
             // Whatever kept it from being told: what Stripe did is known, and contradicting it
             // would be worse than any answer.
             Err(_) => {
+                self.remember(&intent, &outcome);
                 foretell(&mut intent, &outcome);
                 Ok(Driven { intent, reported: false })
             }
+        }
+    }
+}
+
+impl Driver {
+    /// Keeps what only this answer of Stripe's said, for the next holder of the lease.
+    fn remember(&self, intent: &Intent, outcome: &Outcome) {
+        let Outcome::Held(hold) = outcome else { return };
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        if intent.state == State::Submitted && untold.len() < UNTOLD_MAX {
+            untold.insert(intent.id.clone(), hold.clone());
         }
     }
 }
@@ -339,11 +362,11 @@ mod tests {
         JumpClock, LEASE, OneIntent, SameBytes, Scripted, Step, ask, charge, submitted,
     };
     use crate::ids::AgentKey;
-    use crate::ports::{Actions, Answer, Hold, Records};
+    use crate::ports::{Actions, Answer, Records};
     use crate::reconcile::Reconciler;
     use crate::refund::{Refunds, Settings};
-    use crate::state::State;
     use futures_util::FutureExt;
+    use std::sync::atomic::Ordering;
 
     fn doubt(give_up: bool) -> Doubt {
         Doubt { message: "…".to_owned(), after: None, give_up }
@@ -463,8 +486,8 @@ mod tests {
         assert_eq!(world.ask(), "authority_unavailable");
         world.check_sent(0, "given up");
 
-        let mut world = World::new(&[Step::Made("succeeded")]);
-        Arc::get_mut(&mut world.authority).unwrap().record_fails = true;
+        let world = World::new(&[Step::Made("succeeded")]);
+        world.authority.record_fails.store(true, Ordering::SeqCst);
         let answer = world.refunds().refund(&key(), ask("ch_1", Wanted::Full)).now_or_never();
         let Some(Ok(Answer::Intent { intent, reported, .. })) = answer else { panic!("no answer") };
         assert_eq!((intent.state, reported), (State::Settled, false));

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -235,7 +236,7 @@ pub(crate) struct OneIntent {
     pub(crate) stopped: bool,
     pub(crate) agent_tagged: bool,
     pub(crate) decide_answers_lost: Mutex<u32>,
-    pub(crate) record_fails: bool,
+    pub(crate) record_fails: AtomicBool,
     clock: Arc<JumpClock>,
 }
 
@@ -247,7 +248,7 @@ impl OneIntent {
             stopped: false,
             agent_tagged: false,
             decide_answers_lost: Mutex::new(0),
-            record_fails: false,
+            record_fails: AtomicBool::new(false),
             clock: Arc::clone(clock),
         }
     }
@@ -321,7 +322,7 @@ impl Authority for OneIntent {
         })
     }
     async fn record(&self, _: &IntentId, _: u64, news: &Outcome) -> Result<Intent, AuthorityError> {
-        if self.record_fails {
+        if self.record_fails.load(Ordering::SeqCst) {
             return Err(AuthorityError::Unavailable("down".to_owned()));
         }
         let mut intent = self.held()?;

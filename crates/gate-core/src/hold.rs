@@ -56,6 +56,7 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::Ordering;
 
     use futures_util::FutureExt;
 
@@ -216,6 +217,37 @@ mod tests {
             world.processor.made.lock().unwrap().push(refund_of(&ours, "succeeded"));
             assert_eq!(world.look(), "settled re_1 a person");
         }
+    }
+
+    /// What Stripe said of a hold is kept until the authority can be told: no listing shows it.
+    #[test]
+    fn a_hold_that_could_not_be_told_is_told_later() {
+        let mut charge = charge("ch_1", 1000, "EUR");
+        charge.channel.agent_tagged = true;
+        let clock = Arc::new(JumpClock::default());
+        let authority = OneIntent::holding(None, &clock);
+        let submits = submitted(&charge, charge.amount, clock.now());
+        *authority.to_submit.lock().unwrap() = Some(submits);
+        authority.record_fails.store(true, Ordering::SeqCst);
+        let held = Step::Says(SendError::Held(Hold::default()));
+        let processor = Arc::new(Scripted::new(charge, &[held]));
+        let world = World { authority: Arc::new(authority), processor, clock };
+        let refunds = Arc::new(world.refunds());
+        let ask = crate::fakes::ask("ch_1", crate::ask::Wanted::Full);
+        let key = crate::ids::AgentKey::new("bb_agent_x".to_owned());
+        let asked = crate::ports::Actions::refund(refunds.as_ref(), &key, ask);
+        drop(asked.now_or_never().unwrap().unwrap());
+        let stored = || world.authority.intent.lock().unwrap().clone().unwrap().state;
+        assert_eq!(stored(), State::Submitted);
+        let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+        let reconciler = Reconciler::new(refunds, clock);
+        for (fails, state) in [(true, State::Submitted), (false, State::AwaitingStripe)] {
+            world.authority.record_fails.store(fails, Ordering::SeqCst);
+            world.clock.advance(LEASE);
+            reconciler.step().now_or_never().unwrap().unwrap();
+            assert_eq!(stored(), state);
+        }
+        assert_eq!(world.processor.sent.lock().unwrap().len(), 1);
     }
 
     /// In the request itself, an unclear answer is not followed by another attempt; one that was

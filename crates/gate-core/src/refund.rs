@@ -83,6 +83,7 @@ impl Refunds {
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             call_timeout: settings.call_timeout,
+            untold: Mutex::default(),
         });
         let given_up = Mutex::default();
         Self { authority, records, processor, clock, ids, driver, settings, given_up }
