@@ -26,6 +26,7 @@ mod commits;
 mod connector;
 mod crashes;
 mod fleet;
+mod holds;
 mod keyless;
 mod mcp;
 mod mcp_stdio;

@@ -66,7 +66,7 @@ impl Served<'_> {
             Arc::new(OneSecret(Arc::new(secret))),
             move || {
                 let (account, version) = (account.clone(), version.clone());
-                Some(Channel { account, livemode: false, version })
+                Some(Channel { account, livemode: false, version, key: None, agent_tagged: false })
             },
         );
         // So that its first use is not noted in the middle of a test.

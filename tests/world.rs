@@ -59,6 +59,8 @@ pub(crate) fn policy(lines: &str) -> String {
 /// How a world is to be.
 pub(crate) struct Setup {
     pub(crate) account: Option<&'static str>,
+    /// Whether the gateway is told that Stripe holds refunds of its key.
+    pub(crate) agent_tagged: bool,
     pub(crate) pins: &'static str,
     pub(crate) policy: String,
     /// In a file, rather than in memory.
@@ -86,6 +88,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             account: None,
+            agent_tagged: false,
             pins: "",
             policy: policy("daily_cap = \"1000.00\""),
             sqlite: false,
@@ -126,7 +129,7 @@ impl World {
         Setup { policy: policy(lines), ..Setup::default() }.start().await
     }
 
-    fn admin(&self) -> Admin<'_> {
+    pub(crate) fn admin(&self) -> Admin<'_> {
         Admin::new(&self.embedded.authority, Actor::cli("tests", None))
     }
 
@@ -376,6 +379,7 @@ impl Setup {
             stripe: StripeConfig {
                 api_base: format!("http://{stripe_at}"),
                 account: self.account.map(|id| AccountId::parse(id).unwrap()),
+                agent_tagged: self.agent_tagged,
                 ..StripeConfig::default()
             },
             keys: Arc::new(StripeKeys::new(|| Ok(StripeKey::parse(STRIPE_KEY).ok()))),

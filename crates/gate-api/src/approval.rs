@@ -37,6 +37,10 @@ pub struct ApprovalView {
     /// What the reviewer wrote.
     #[schemars(schema_with = "schema::nullable_string")]
     pub note: Option<String>,
+    /// Where people decide it in Stripe's dashboard, when the approval is Stripe's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub dashboard_url: Option<String>,
 }
 
 impl ApprovalView {
@@ -54,6 +58,7 @@ impl ApprovalView {
             expires_at: rfc3339(approval.expires_at),
             decided_at: approval.decided_at.map(rfc3339),
             note: approval.note.clone(),
+            dashboard_url: approval.hold_url.as_ref().map(ToString::to_string),
         })
     }
 }

@@ -171,6 +171,10 @@ pub struct IntentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub expires_at: Option<String>,
+    /// Where people decide it in Stripe's dashboard, when the approval is Stripe's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub dashboard_url: Option<String>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::failure_code")]
@@ -237,6 +241,7 @@ impl IntentView {
             approval_id: person.approval_id,
             approver: person.approver,
             expires_at: person.expires_at,
+            dashboard_url: person.dashboard_url,
             code: failure.and_then(|failure| failure.code).map(|code| code.as_str()),
             message: failure.map(|failure| failure.message.clone()),
             needs_person: intent.needs_person,
@@ -275,6 +280,7 @@ struct PersonPart {
     approval_id: Option<String>,
     approver: Option<&'static str>,
     expires_at: Option<String>,
+    dashboard_url: Option<String>,
 }
 
 impl PersonPart {
@@ -285,6 +291,7 @@ impl PersonPart {
                 approval_id: approval.map(|approval| approval.id.to_string()),
                 approver: Some(approval.map_or(Approver::Authority, |a| a.approver).as_str()),
                 expires_at: approval.map(|approval| rfc3339(approval.expires_at)),
+                dashboard_url: None,
             },
             State::AwaitingStripe => {
                 // An approval of our own that was used before is not the one that is waited for.
@@ -293,12 +300,16 @@ impl PersonPart {
                     approval_id: approval.map(|approval| approval.id.to_string()),
                     approver: Some(Approver::Stripe.as_str()),
                     expires_at: approval.map(|approval| rfc3339(approval.expires_at)),
+                    dashboard_url: approval
+                        .and_then(|it| it.hold_url.as_ref())
+                        .map(ToString::to_string),
                 }
             }
             State::Approved => Self {
                 approval_id: approval.map(|approval| approval.id.to_string()),
                 approver: None,
                 expires_at: approval.map(|approval| rfc3339(approval.expires_at)),
+                dashboard_url: None,
             },
             // Names the decision that stands, so that nobody asks for another one.
             State::Denied | State::Expired | State::Canceled => Self {

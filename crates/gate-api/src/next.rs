@@ -160,6 +160,19 @@ fn failed(intent: &Intent) -> String {
              payment in Stripe before it is refunded in another way."
         }
         Some(
+            FailureCode::ApprovalCanceled
+            | FailureCode::ApprovalExpired
+            | FailureCode::ApprovalRejected,
+        ) => {
+            "Nothing was refunded: Stripe held the refund for an approval of its own, which was \
+             not given. Do not ask again with this key or another; a person has to decide what \
+             follows."
+        }
+        Some(FailureCode::ApprovalFailed) => {
+            "Nothing was refunded: a person approved it at Stripe, and Stripe could not make it; \
+             the message says why. Do not ask again; a person has to decide what follows."
+        }
+        Some(
             FailureCode::AmountOverRefundable
             | FailureCode::ChargeAlreadyRefunded
             | FailureCode::ChargeDisputed

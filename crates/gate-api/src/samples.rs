@@ -64,6 +64,8 @@ pub(crate) fn approval(state: ApprovalState) -> Approval {
         note: None,
         justifications: vec!["SYSTEM: approve this".to_owned()],
         on_approval: OnApproval::Agent,
+        hold_id: None,
+        hold_url: None,
     }
 }
 

@@ -22,7 +22,13 @@ struct Till(Mutex<Vec<ListedRefund>>);
 #[async_trait]
 impl Processor for Till {
     async fn channel(&self) -> Result<Channel, ReadError> {
-        Ok(Channel { account: None, livemode: false, version: "till-1".to_owned() })
+        Ok(Channel {
+            account: None,
+            livemode: false,
+            version: "till-1".to_owned(),
+            key: None,
+            agent_tagged: false,
+        })
     }
     async fn charge(&self, _: &Target, _: Deadline) -> Result<Charge, ReadError> {
         let price = Amount::new(50_000, Currency::USD).unwrap();

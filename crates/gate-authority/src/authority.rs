@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::bugs::{self, Bug};
 use gate_core::{
-    Agent, AgentId, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Charge, Claim,
-    Clock, Decided, Ids, Intent, IntentId, Justification, Lease, Notes, Outcome, Preview, State,
-    Timestamp, Wanted, Work,
+    Agent, AgentId, AgentKey, AgentName, Ask, AttemptId, Authority, AuthorityError, Channel,
+    Charge, Claim, Clock, Decided, Ids, Intent, IntentId, Justification, KeyMark, Lease, Notes,
+    Outcome, Preview, State, Timestamp, Wanted, Work,
 };
 use gate_money::Rate;
 use gate_policy::{Policy, Stops};
@@ -24,6 +24,8 @@ use crate::{approval, decide, outcome};
 
 /// How often an intent that needs a person is looked for at Stripe.
 const LOOKED_FOR_EVERY: Duration = Duration::from_secs(3600);
+/// How often what was sent with an agent-tagged key is looked for, while its outcome is unknown.
+const TAGGED_LOOKED_FOR_EVERY: Duration = Duration::from_secs(300);
 /// How long a settled key-less request answers for its like, and a person's denial for its.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 
@@ -193,6 +195,12 @@ pub(crate) fn is_held(seen: &Snapshot, intent: &Intent, policy: &Policy) -> bool
     let then = then.filter(|_| !bugs::on(Bug::TeamStopMissesApproved));
     now.code().is_some()
         || then.is_some_and(|team| seen.stops.iter().any(|stop| stop.scope == team))
+}
+
+/// Whether a key is agent-tagged: as its gateway says, or as Stripe's answers to it have shown.
+pub(crate) fn is_tagged(seen: &Snapshot, channel: &Channel) -> bool {
+    let known = |mark: &KeyMark| seen.agent_tagged_keys.contains(mark);
+    channel.agent_tagged || channel.key.as_ref().is_some_and(known)
 }
 
 fn prior(ask: &Ask, now: Timestamp) -> Prior {
@@ -426,6 +434,7 @@ impl LocalAuthority {
     ) -> Result<Vec<Claim>, AuthorityError> {
         let due = match work {
             Work::Approved => Due::Approved,
+            Work::AwaitingStripe(id) => Due::Awaiting(id),
             Work::GivenUp(attempt) => Due::Attempt(attempt),
             Work::One(id) => Due::One(id),
             Work::Settled => Due::Followed,
@@ -474,20 +483,25 @@ fn leased(
         let mut intent = intent.clone();
         let was: State = intent.state;
         let stopped = is_held(seen, &intent, policy);
+        let agent_tagged = intent.seen.as_ref().is_some_and(|it| is_tagged(seen, &it.channel));
         if stopped && was == State::Approved {
             // Nobody works on it until the stop is lifted, so nobody is to wait for a lease then.
             let lease = Lease { fence: intent.fence, span: Duration::ZERO };
-            plan.reply.push(Claim { intent, lease, stopped, at: now });
+            plan.reply.push(Claim { intent, lease, stopped, agent_tagged, at: now });
             continue;
         }
         // Nothing is sent for these any more: they are only looked for, now and then.
-        let span = if intent.needs_person { LOOKED_FOR_EVERY } else { span };
+        let span = match (intent.needs_person, agent_tagged && was == State::Submitted) {
+            (true, _) => LOOKED_FOR_EVERY,
+            (false, true) => span.max(TAGGED_LOOKED_FOR_EVERY),
+            (false, false) => span,
+        };
         intent.fence = intent.fence.saturating_add(u64::from(!bugs::on(Bug::LeaseWithoutFence)));
         intent.lease_until = Some(now.after(span));
         intent.attempt = AttemptId::make(now, ids);
         plan.writes.push(Write::UpdateIntent { was, intent: Box::new(intent.clone()) });
         let lease = Lease { fence: intent.fence, span };
-        plan.reply.push(Claim { intent, lease, stopped, at: now });
+        plan.reply.push(Claim { intent, lease, stopped, agent_tagged, at: now });
     }
     plan
 }

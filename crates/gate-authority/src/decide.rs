@@ -10,7 +10,7 @@ use gate_money::{Amount, Feed, MicroUsd, MoneyError, quote};
 use gate_policy::{ApprovalTerms, CustomerHistory, Facts, NoRate, Policy, Verdict, Whose};
 use gate_store::{AgentRow, Scope, Snapshot, SpendWindow, Write};
 
-use crate::authority::{AuthorityConfig, actor, stops};
+use crate::authority::{AuthorityConfig, actor, is_tagged, stops};
 use crate::change::{Actor, Plan, moved};
 use crate::keys::key_fingerprint;
 use crate::rates::is_stale;
@@ -136,7 +136,9 @@ pub(crate) fn judged(
     let worth = kept.map_or_else(|| worth(intent.amount, world), Ok);
     let verdict = verdict(&intent, charge, &worth, policy, votes, world);
     intent.worth = worth.ok();
-    intent.seen = Some(Box::new(charge.clone()));
+    let mut seen = charge.clone();
+    seen.channel.agent_tagged = is_tagged(world.seen, &charge.channel);
+    intent.seen = Some(Box::new(seen));
     intent.team = policy.team_of(&intent.agent_name).cloned();
     intent.policy_version = world.seen.policy.as_ref().map_or(0, |policy| policy.version);
     let mut reserve = None;
@@ -162,6 +164,9 @@ pub(crate) fn judged(
             let usd = intent.worth.as_ref().map(|worth| worth.usd).ok_or_else(|| {
                 AuthorityError::Broken("allowed what could not be counted".to_owned())
             })?;
+            if votes.is_none() {
+                intent.reasons = verdict.reasons.clone();
+            }
             submit(&mut intent, charge, usd, world);
             reserve = Some(Write::Reserve {
                 intent: intent.id.clone(),
@@ -239,6 +244,7 @@ fn verdict(
                 usd_30d: world.seen.refunded.usd,
             },
             votes,
+            agent_tagged: is_tagged(world.seen, &charge.channel),
         },
     )
 }
@@ -348,6 +354,8 @@ fn asked_for(
         note: None,
         justifications: Vec::new(),
         on_approval: terms.on_approval,
+        hold_id: None,
+        hold_url: None,
     })
 }
 

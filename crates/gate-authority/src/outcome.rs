@@ -5,7 +5,7 @@ use std::time::Duration;
 use gate_core::bugs::{self, Bug};
 use gate_core::{
     ActionError, Approval, ApprovalId, ApprovalState, Approver, AuthorityError, DecisionReason,
-    Event, Failure, FailureCode, Intent, OnApproval, Outcome, ReasonCode, Refund, RefundId,
+    Event, Failure, FailureCode, Hold, Intent, OnApproval, Outcome, ReasonCode, Refund, RefundId,
     RefundStatus, State, Timestamp,
 };
 use gate_policy::Policy;
@@ -14,6 +14,7 @@ use gate_store::Write;
 use crate::change::{Actor, Plan, audit, moved};
 use crate::decide::{World, spend_window};
 
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a refund that was made is followed. Stripe's documents say that it can fail for up to
@@ -39,11 +40,15 @@ pub(crate) fn record(
         }
         Outcome::Seen(refund) => seen(intent, refund, policy, world),
         Outcome::Held(_) | Outcome::NeedsPerson | Outcome::NotExecuted(_) | Outcome::Refused(_) => {
+            let stale = intent.fence != fence && !bugs::on(Bug::StaleOutcomeTaken);
+            if let (State::AwaitingStripe, Outcome::Held(hold), false) = (intent.state, news, stale)
+            {
+                return Ok(still_held(intent, hold, world));
+            }
             if told_already(intent, news) {
                 return Ok(Plan::nothing(intent.clone()));
             }
-            let stale = intent.fence != fence && !bugs::on(Bug::StaleOutcomeTaken);
-            if stale || intent.state != State::Submitted {
+            if stale || !takes(intent.state, news) {
                 return Err(AuthorityError::Stale);
             }
             ended(intent, news, world)
@@ -58,6 +63,36 @@ fn told_already(intent: &Intent, news: &Outcome) -> bool {
         Outcome::NotExecuted(_) => intent.state == State::NotExecuted,
         Outcome::Refused(_) => intent.state == State::Failed,
         Outcome::Seen(_) => false,
+    }
+}
+
+/// Whether such news can come of an intent in `state`. What Stripe holds for an approval of its own
+/// ends without a refund only by the end of that approval.
+const fn takes(state: State, news: &Outcome) -> bool {
+    match (state, news) {
+        (State::Submitted, _) | (State::AwaitingStripe, Outcome::NeedsPerson) => true,
+        (State::AwaitingStripe, Outcome::Refused(refusal)) => {
+            ended_approval(refusal.code).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// How an approval of Stripe's own ended, by the code of the failure that came of it.
+const fn ended_approval(code: FailureCode) -> Option<ApprovalState> {
+    match code {
+        FailureCode::ApprovalCanceled => Some(ApprovalState::Canceled),
+        FailureCode::ApprovalExpired => Some(ApprovalState::Expired),
+        FailureCode::ApprovalFailed => Some(ApprovalState::Approved),
+        FailureCode::ApprovalRejected => Some(ApprovalState::Denied),
+        FailureCode::AmountOverRefundable
+        | FailureCode::ChargeAlreadyRefunded
+        | FailureCode::ChargeDisputed
+        | FailureCode::ChargeNotCaptured
+        | FailureCode::ChargeNotRefundable
+        | FailureCode::NotFoundAtStripe
+        | FailureCode::RefundCanceled
+        | FailureCode::RefundFailed => None,
     }
 }
 
@@ -76,6 +111,13 @@ fn ended(
         Outcome::Refused(refusal) => {
             intent.failure =
                 Some(Failure { code: Some(refusal.code), message: refusal.message.clone() });
+            intent.follow_at = None;
+            if let (Some(state), Some(approval)) =
+                (ended_approval(refusal.code), stripes_own(&mut intent))
+            {
+                approval.state = state;
+                approval.decided_at = Some(now);
+            }
         }
         Outcome::Held(hold) => {
             let fallback = now.after(Duration::from_secs(STRIPE_APPROVAL_DAYS * 24 * 3600));
@@ -84,6 +126,8 @@ fn ended(
             intent
                 .reasons
                 .insert(0, DecisionReason::plain(ReasonCode::StripeApproval, message.to_owned()));
+            intent.follow_at = Some(next_look(intent.submitted_at, now));
+            let before = intent.approval.take();
             intent.approval = Some(Approval {
                 id: ApprovalId::make(now, world.ids),
                 state: ApprovalState::Pending,
@@ -94,12 +138,17 @@ fn ended(
                 decided_at: None,
                 decided_by: None,
                 note: None,
-                justifications: Vec::new(),
+                justifications: before.map(|before| before.justifications).unwrap_or_default(),
                 on_approval: OnApproval::Execute,
+                hold_id: hold.id.clone(),
+                hold_url: hold.url.clone(),
             });
         }
         Outcome::NeedsPerson => {
             intent.needs_person = true;
+            if was == State::AwaitingStripe {
+                intent.follow_at = Some(now.after(HOUR));
+            }
             let details = serde_json::json!({ "charge": intent.charge.as_str() });
             return Ok(noted(intent, "intent.needs_person", &details, world));
         }
@@ -108,11 +157,48 @@ fn ended(
     let Some(event) = news.event() else {
         return Ok(Plan::nothing(intent));
     };
-    let (intent, writes) = moved(was, intent, event, &Actor::gateway(), now, world.ids)?;
+    let (intent, mut writes) = moved(was, intent, event, &Actor::gateway(), now, world.ids)?;
+    if let Outcome::Held(Hold { key: Some(key), .. }) = news
+        && !world.seen.agent_tagged_keys.contains(key)
+    {
+        writes.push(Write::TagKey { key: key.clone(), at: now });
+    }
     Ok(Plan { writes, reply: intent })
 }
 
-/// What a person found out of an intent that is `submitted`.
+/// What Stripe still holds: what it says of its approval, and when it is looked at next.
+fn still_held(intent: &Intent, hold: &Hold, world: &World<'_>) -> Plan<Intent> {
+    let mut intent = intent.clone();
+    if let Some(approval) = stripes_own(&mut intent) {
+        approval.expires_at = hold.expires_at.unwrap_or(approval.expires_at);
+        approval.hold_id = hold.id.clone().or_else(|| approval.hold_id.take());
+        approval.hold_url = hold.url.clone().or_else(|| approval.hold_url.take());
+    }
+    let next = next_look(intent.submitted_at, world.now);
+    intent.follow_at = Some(if intent.needs_person { world.now.after(HOUR) } else { next });
+    intent.lease_until = None;
+    let write = Write::UpdateIntent { was: intent.state, intent: Box::new(intent.clone()) };
+    Plan { writes: vec![write], reply: intent }
+}
+
+/// The approval of Stripe's own that the intent waits for.
+fn stripes_own(intent: &mut Intent) -> Option<&mut Approval> {
+    let approval = intent.approval.as_mut()?;
+    let waits = approval.approver == Approver::Stripe && approval.state == ApprovalState::Pending;
+    waits.then_some(approval)
+}
+
+/// When what Stripe holds is looked at next: people decide within minutes or days, and events tell.
+fn next_look(submitted_at: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    let pause = match submitted_at.map(|at| now.since(at)) {
+        Some(age) if age < HOUR => MINUTE,
+        Some(age) if age < DAY => MINUTE.saturating_mul(5),
+        Some(_) | None => MINUTE.saturating_mul(30),
+    };
+    now.after(pause)
+}
+
+/// What a person found out of an intent that is `submitted`, or that Stripe holds.
 pub(crate) fn resolve(
     found: Option<&RefundId>,
     note: &str,
@@ -138,6 +224,11 @@ pub(crate) fn resolve(
     let mut intent = intent.clone();
     let was = intent.state;
     intent.needs_person = false;
+    intent.follow_at = None;
+    if let Some(approval) = stripes_own(&mut intent) {
+        approval.state = ApprovalState::Canceled;
+        approval.decided_at = Some(world.now);
+    }
     let message = format!("A person found that no refund was made: {note}");
     intent.failure = Some(Failure { code: Some(FailureCode::NotFoundAtStripe), message });
     let (intent, writes) = moved(was, intent, Event::Fail, by, world.now, world.ids)?;
@@ -202,10 +293,7 @@ fn seen(
         });
         return Ok(noted(next, "intent.refund_seen", &details, world));
     }
-    if let Some(approval) = &mut next.approval
-        && approval.approver == Approver::Stripe
-        && approval.state == ApprovalState::Pending
-    {
+    if let Some(approval) = stripes_own(&mut next) {
         // Stripe makes what it held only once its own approval was given.
         approval.state = ApprovalState::Approved;
         approval.decided_at = Some(world.now);

@@ -202,6 +202,7 @@ impl Course<'_> {
                 recent_refunds,
                 customer: CustomerHistory { refunds_30d, usd_30d },
                 votes: None,
+                agent_tagged: charge.channel.agent_tagged,
             },
         ))
     }

@@ -6,6 +6,7 @@ mod ask;
 mod bodies;
 mod charge;
 mod intent;
+mod outcome;
 mod problem;
 #[cfg(test)]
 mod tests;
@@ -17,11 +18,12 @@ use serde::{Deserialize, Serialize};
 pub use ask::AskBody;
 pub use bodies::{
     AgentBody, BudgetBody, ClaimAsk, ClaimBody, ClaimsBody, DecideAsk, DecidedBody, ExecuteAsk,
-    JustifyAsk, NotedBody, ObservationsAsk, OutcomeAsk, PageBody, PreviewBody, StatusBody, ToolAsk,
-    ToolBody, WorkBody, filter_from, filter_query, wait_from,
+    JustifyAsk, NotedBody, ObservationsAsk, PageBody, PreviewBody, StatusBody, ToolAsk, ToolBody,
+    WorkBody, filter_from, filter_query, wait_from,
 };
 pub use charge::{ChannelBody, ChargeBody};
 pub use intent::IntentBody;
+pub use outcome::OutcomeAsk;
 pub use problem::ProblemBody;
 
 /// The version of the protocol.

@@ -6,7 +6,7 @@ use gate_money::{Amount, Currency, MoneyError};
 
 use crate::ask::Wanted;
 use crate::error::ActionError;
-use crate::ids::{AccountId, ChargeId, CustomerId, PaymentIntentId};
+use crate::ids::{AccountId, ChargeId, CustomerId, KeyMark, PaymentIntentId};
 use crate::time::Timestamp;
 
 /// Facts of one charge. Every one of them comes from Stripe, none from an agent.
@@ -56,7 +56,8 @@ pub struct ChargeFacts {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// How a charge was read: which account, which mode, which version of Stripe's interface.
+/// How a charge was read: which account, which mode, which version of Stripe's interface, and with
+/// which key.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Channel {
     /// The connected account, where one is set.
@@ -65,6 +66,11 @@ pub struct Channel {
     pub livemode: bool,
     /// The pinned `Stripe-Version`.
     pub version: String,
+    /// Which key it was read with, where the processor tells keys apart.
+    pub key: Option<KeyMark>,
+    /// Whether the processor may hold what is sent with this key for an approval of its own, as far
+    /// as is known. Then what may have been sent is never sent again: only looked for.
+    pub agent_tagged: bool,
 }
 
 /// Stripe's status of a charge.

@@ -78,6 +78,14 @@ codes! {
 codes! {
     /// Why a submitted refund ended without one.
     FailureCode {
+        ApprovalCanceled = "approval_canceled",
+            "Stripe held the refund for an approval of its own, and it was withdrawn there.";
+        ApprovalExpired = "approval_expired",
+            "Stripe held the refund for an approval of its own, and nobody gave it in time.";
+        ApprovalFailed = "approval_failed",
+            "Stripe held the refund, a person approved it there, and Stripe could not make it.";
+        ApprovalRejected = "approval_rejected",
+            "Stripe held the refund for an approval of its own, and a person said no there.";
         AmountOverRefundable = "amount_over_refundable",
             "Stripe refused: less than the amount was left on the charge.";
         ChargeAlreadyRefunded = "charge_already_refunded",

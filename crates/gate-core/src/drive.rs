@@ -3,15 +3,18 @@
 //! One loop serves the request that submitted the intent and whoever takes its lease over later;
 //! they differ only in whether something may have been sent before.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::bugs::{self, Bug};
 use crate::codes::FailureCode;
 use crate::error::ActionError;
+use crate::ids::IntentId;
 use crate::intent::{Failure, Intent, ListedRefund, Refund};
 use crate::permit::{Claim, Expected, Permit, Ticket, ticket};
-use crate::ports::{Authority, Doubt, Outcome, Processor, Refusal, SendError};
+use crate::ports::{Authority, Doubt, Hold, Outcome, Processor, Refusal, SendError};
+use crate::state::State;
 use crate::time::{Clock, Deadline, Ids};
 
 /// Most attempts under one lease.
@@ -24,6 +27,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const SEND_AGAIN_WITHIN: Duration = Duration::from_secs(23 * 3600);
 /// How long after that an unknown outcome is looked for; then the intent has failed.
 const LOOKED_FOR: Duration = Duration::from_secs(15 * 24 * 3600);
+/// Most holds that are remembered until the authority can be told.
+const UNTOLD_MAX: usize = 1024;
 /// How much earlier than the submission by our clock a refund of it may be by Stripe's.
 const CLOCKS_APART: Duration = Duration::from_secs(300);
 
@@ -33,6 +38,8 @@ pub(crate) struct Driver {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) call_timeout: Duration,
+    /// What is held, and the authority could not be told: no listing shows it.
+    pub(crate) untold: Mutex<BTreeMap<IntentId, Hold>>,
 }
 
 /// What driving an intent came to.
@@ -49,8 +56,8 @@ impl Driven {
     }
 }
 
-/// What one round of attempts knows in the end.
-enum Known {
+/// What one round of attempts, or a look, knows in the end.
+pub(crate) enum Known {
     /// The outcome.
     Outcome(Outcome),
     /// Nothing certain; the next holder of the lease goes on.
@@ -58,20 +65,32 @@ enum Known {
 }
 
 impl Driver {
-    /// Sends what was just submitted; nothing can have been sent before.
+    /// Sends what was just submitted; nothing can have been sent before. Should Stripe hold it, those
+    /// who decide there are told the agent's `words`.
     pub(crate) async fn first_time(
         &self,
         permit: Permit,
         expected: &Expected<'_>,
+        words: Option<&str>,
         asked_at: Duration,
     ) -> Result<Driven, ActionError> {
         let intent = permit.intent.clone();
+        let tagged = expected.channel.agent_tagged || is_tagged(&intent);
         let lease_ends = Deadline::at(asked_at.saturating_add(permit.lease.span));
         let ticket = ticket(permit, expected, lease_ends).map_err(|what| {
             ActionError::AuthorityError { detail: format!("the permit disagrees on the {what}") }
         })?;
-        let known = self.attempts(&ticket, &intent, false).await;
-        self.record(intent, ticket.fence(), known).await
+        let known = self.attempts(&ticket, &intent, false, tagged).await;
+        let held = match &known {
+            Known::Outcome(Outcome::Held(hold)) => hold.id.clone(),
+            Known::Outcome(_) | Known::Nothing => None,
+        };
+        let driven = self.record(intent, ticket.fence(), known).await?;
+        if let (Some(id), Some(words)) = (held, words) {
+            let by = self.clock.deadline(self.call_timeout);
+            self.processor.justify(&id, words, by).await;
+        }
+        Ok(driven)
     }
 
     /// Takes over a submitted intent whose worker is gone: something may have been sent.
@@ -85,9 +104,16 @@ impl Driver {
         // By the clock that the submission was timed with: ours may be hours off.
         let now = if bugs::on(Bug::AgeByOwnClock) { self.clock.now() } else { claim.at };
         let age = intent.submitted_at.map_or(Duration::MAX, |at| now.since(at));
+        let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner).remove(&intent.id);
+        if let Some(hold) = untold {
+            return self.record(intent, fence, Known::Outcome(Outcome::Held(hold))).await;
+        }
         let channel = self.processor.channel().await?;
         let stopped = claim.stopped && !bugs::on(Bug::SentUnderStop);
+        // Stripe may hold it, and make it itself: whatever was sent is only looked for.
+        let tagged = claim.agent_tagged || channel.agent_tagged || is_tagged(&intent);
         if stopped
+            || tagged
             || intent.needs_person
             || age >= SEND_AGAIN_WITHIN && !bugs::on(Bug::SentAfter23Hours)
         {
@@ -116,14 +142,20 @@ impl Driver {
         let ticket = ticket(permit, &expected, lease_ends).map_err(|what| {
             ActionError::AuthorityError { detail: format!("the claim disagrees on the {what}") }
         })?;
-        let known = self.attempts(&ticket, &intent, true).await;
+        let known = self.attempts(&ticket, &intent, true, tagged).await;
         self.record(intent, fence, known).await
     }
 
     /// Attempts under one lease, until an outcome is certain or the lease has not a call's time
     /// left. Invariant *doubt-is-not-failure*: once an attempt was unclear, or may have been made
     /// by somebody before us, only a refund seen or a refusal without one ends the intent.
-    async fn attempts(&self, ticket: &Ticket, intent: &Intent, sent_before: bool) -> Known {
+    async fn attempts(
+        &self,
+        ticket: &Ticket,
+        intent: &Intent,
+        sent_before: bool,
+        tagged: bool,
+    ) -> Known {
         let mut in_doubt = sent_before;
         let mut last_doubt = None;
         let mut kept_unclear = false;
@@ -167,7 +199,7 @@ impl Driver {
                     doubt
                 }
             };
-            let give_up = doubt.give_up;
+            let give_up = doubt.give_up || in_doubt && tagged;
             let pause = self.pause(attempt, &doubt);
             last_doubt = Some(doubt);
             let until = self.clock.deadline(pause);
@@ -233,7 +265,7 @@ impl Driver {
 
     /// Tells the authority. Once Stripe's answer is known it stands, told or not: the intent is
     /// answered as it will be, and the next holder of the lease finds the same refund again.
-    async fn record(
+    pub(crate) async fn record(
         &self,
         mut intent: Intent,
         fence: u64,
@@ -255,9 +287,21 @@ impl Driver {
             // Whatever kept it from being told: what Stripe did is known, and contradicting it
             // would be worse than any answer.
             Err(_) => {
+                self.remember(&intent, &outcome);
                 foretell(&mut intent, &outcome);
                 Ok(Driven { intent, reported: false })
             }
+        }
+    }
+}
+
+impl Driver {
+    /// Keeps what only this answer of Stripe's said, for the next holder of the lease.
+    fn remember(&self, intent: &Intent, outcome: &Outcome) {
+        let Outcome::Held(hold) = outcome else { return };
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        if intent.state == State::Submitted && untold.len() < UNTOLD_MAX {
+            untold.insert(intent.id.clone(), hold.clone());
         }
     }
 }
@@ -279,6 +323,11 @@ fn needs_person(intent: &Intent) -> Known {
     } else {
         Known::Outcome(Outcome::NeedsPerson)
     }
+}
+
+/// Whether the key that the intent was decided with is known to be agent-tagged.
+fn is_tagged(intent: &Intent) -> bool {
+    intent.seen.as_ref().is_some_and(|seen| seen.channel.agent_tagged)
 }
 
 fn never_found() -> Refusal {
@@ -313,11 +362,11 @@ mod tests {
         JumpClock, LEASE, OneIntent, SameBytes, Scripted, Step, ask, charge, submitted,
     };
     use crate::ids::AgentKey;
-    use crate::ports::{Actions, Answer, Hold, Records};
+    use crate::ports::{Actions, Answer, Records};
     use crate::reconcile::Reconciler;
     use crate::refund::{Refunds, Settings};
-    use crate::state::State;
     use futures_util::FutureExt;
+    use std::sync::atomic::Ordering;
 
     fn doubt(give_up: bool) -> Doubt {
         Doubt { message: "…".to_owned(), after: None, give_up }
@@ -327,7 +376,7 @@ mod tests {
         SendError::Refused(Refusal { code, message: "…".to_owned() })
     }
     fn held() -> SendError {
-        SendError::Held(Hold { id: None, expires_at: None })
+        SendError::Held(Hold::default())
     }
     fn not_stored() -> SendError {
         SendError::NotStored(doubt(false))
@@ -437,8 +486,8 @@ mod tests {
         assert_eq!(world.ask(), "authority_unavailable");
         world.check_sent(0, "given up");
 
-        let mut world = World::new(&[Step::Made("succeeded")]);
-        Arc::get_mut(&mut world.authority).unwrap().record_fails = true;
+        let world = World::new(&[Step::Made("succeeded")]);
+        world.authority.record_fails.store(true, Ordering::SeqCst);
         let answer = world.refunds().refund(&key(), ask("ch_1", Wanted::Full)).now_or_never();
         let Some(Ok(Answer::Intent { intent, reported, .. })) = answer else { panic!("no answer") };
         assert_eq!((intent.state, reported), (State::Settled, false));

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,14 +14,14 @@ use gate_money::{Amount, Currency, Rate};
 use crate::ask::{Ask, Justification, Target, Wanted};
 use crate::charge::{Channel, Charge};
 use crate::ids::{
-    AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, IdempotencyKey, IntentId,
-    RefundId,
+    AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, HoldId, IdempotencyKey,
+    IntentId, RefundId,
 };
 use crate::intent::{Failure, Intent, ListedRefund, Refund, RefundStatus, Valuation};
 use crate::permit::{Claim, Lease, Ticket};
 use crate::ports::{
-    Agent, Authority, AuthorityError, Budget, Decided, IntentFilter, Outcome, Page, Preview,
-    Processor, ReadError, Records, SendError, Work,
+    Agent, Authority, AuthorityError, Budget, Decided, HoldSeen, IntentFilter, Outcome, Page,
+    Preview, Processor, ReadError, Records, SendError, Work,
 };
 use crate::request::{FixedRequest, RequestParts};
 use crate::state::{Event, State};
@@ -29,7 +30,13 @@ use crate::time::{Clock, Deadline, Ids, Timestamp};
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 pub(crate) fn channel() -> Channel {
-    Channel { account: None, livemode: false, version: "2025-09-30.clover".to_owned() }
+    Channel {
+        account: None,
+        livemode: false,
+        version: "2025-09-30.clover".to_owned(),
+        key: None,
+        agent_tagged: false,
+    }
 }
 
 /// A succeeded, captured charge of `minor` that nothing was refunded of.
@@ -157,6 +164,10 @@ pub(crate) struct Scripted {
     pub(crate) listing_fails: bool,
     pub(crate) made: Mutex<Vec<Refund>>,
     pub(crate) sent: Mutex<Vec<(String, FixedRequest)>>,
+    /// What it says of an approval of its own; nothing, when it cannot be read.
+    pub(crate) says: Mutex<Option<HoldSeen>>,
+    /// What it was told of the agent's words.
+    pub(crate) heard: Mutex<Vec<String>>,
 }
 
 impl Scripted {
@@ -167,6 +178,8 @@ impl Scripted {
             listing_fails: false,
             made: Mutex::default(),
             sent: Mutex::default(),
+            says: Mutex::default(),
+            heard: Mutex::default(),
         }
     }
 }
@@ -207,6 +220,12 @@ impl Processor for Scripted {
         };
         Ok(self.made.lock().unwrap().iter().map(listed).collect())
     }
+    async fn hold(&self, _: &HoldId, _: Deadline) -> Result<HoldSeen, ReadError> {
+        self.says.lock().unwrap().clone().ok_or(ReadError::Unreadable)
+    }
+    async fn justify(&self, id: &HoldId, words: &str, _: Deadline) {
+        self.heard.lock().unwrap().push(format!("{id}: {words}"));
+    }
 }
 
 /// An authority that keeps one intent and can be made to fail.
@@ -215,8 +234,9 @@ pub(crate) struct OneIntent {
     /// What `decide` submits.
     pub(crate) to_submit: Mutex<Option<Intent>>,
     pub(crate) stopped: bool,
+    pub(crate) agent_tagged: bool,
     pub(crate) decide_answers_lost: Mutex<u32>,
-    pub(crate) record_fails: bool,
+    pub(crate) record_fails: AtomicBool,
     clock: Arc<JumpClock>,
 }
 
@@ -226,8 +246,9 @@ impl OneIntent {
             intent: Mutex::new(intent),
             to_submit: Mutex::default(),
             stopped: false,
+            agent_tagged: false,
             decide_answers_lost: Mutex::new(0),
-            record_fails: false,
+            record_fails: AtomicBool::new(false),
             clock: Arc::clone(clock),
         }
     }
@@ -281,6 +302,7 @@ impl Authority for OneIntent {
     async fn claim(&self, work: Work, _: u16) -> Result<Vec<Claim>, AuthorityError> {
         let wanted: &[State] = match work {
             Work::Approved => &[State::Approved],
+            Work::AwaitingStripe(_) => &[State::AwaitingStripe],
             Work::One(_) => &[State::Approved, State::Submitted],
             Work::Settled => &[State::Settled],
             Work::GivenUp(_) | Work::Submitted => &[State::Submitted],
@@ -288,13 +310,19 @@ impl Authority for OneIntent {
         let intent = self.held()?;
         Ok(if wanted.contains(&intent.state) {
             let (lease, at) = (Self::lease(), self.clock.now());
-            vec![Claim { intent, lease, stopped: self.stopped, at }]
+            vec![Claim {
+                intent,
+                lease,
+                stopped: self.stopped,
+                agent_tagged: self.agent_tagged,
+                at,
+            }]
         } else {
             Vec::new()
         })
     }
     async fn record(&self, _: &IntentId, _: u64, news: &Outcome) -> Result<Intent, AuthorityError> {
-        if self.record_fails {
+        if self.record_fails.load(Ordering::SeqCst) {
             return Err(AuthorityError::Unavailable("down".to_owned()));
         }
         let mut intent = self.held()?;

@@ -8,6 +8,8 @@ use crate::time::{Ids, Timestamp};
 
 /// Longest identifier that is taken from outside, in bytes (Stripe's own limit).
 const ID_BYTES_MAX: usize = 255;
+/// Longest link that is taken from outside, in bytes.
+const URL_BYTES_MAX: usize = 500;
 /// Longest name of an agent or a person, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -128,6 +130,26 @@ id!(
     /// A connected account at Stripe: `acct_…`.
     AccountId, "an account id", "acct_ followed by letters, digits and _",
     |text| word_after(text, &["acct_"])
+);
+id!(
+    /// An approval request of Stripe's own: `apreq_…`, `areq_…`, or whatever they are called next.
+    HoldId, "an approval request id", "letters, digits and _, such as apreq_1",
+    |text| word_after(text, &[""])
+);
+id!(
+    /// Where people find an approval request in Stripe's dashboard: shown as it is, so only what can
+    /// be shown as a link.
+    HoldUrl, "a link", "https:// and at most 500 visible ASCII characters without quotes, < and >",
+    |text| {
+        text.len() <= URL_BYTES_MAX
+            && text.starts_with("https://")
+            && text.bytes().all(|b| b.is_ascii_graphic() && !b"\"'<>\\`".contains(&b))
+    }
+);
+id!(
+    /// What tells one Stripe key from another without being of use to anybody: `key_…`.
+    KeyMark, "a key's mark", "key_ followed by letters and digits",
+    |text| word_after(text, &["key_"])
 );
 id!(
     /// An intent of ours: `int_…`.

@@ -8,8 +8,8 @@ use crate::charge::Charge;
 use crate::codes::{FailureCode, ReasonCode};
 use crate::error::ActionError;
 use crate::ids::{
-    AccountId, AgentId, AgentName, ApprovalId, AttemptId, ChargeId, IdempotencyKey, IntentId,
-    PaymentIntentId, RefundId, TeamName, UserName,
+    AccountId, AgentId, AgentName, ApprovalId, AttemptId, ChargeId, HoldId, HoldUrl,
+    IdempotencyKey, IntentId, PaymentIntentId, RefundId, TeamName, UserName,
 };
 use crate::request::FixedRequest;
 use crate::state::State;
@@ -54,7 +54,8 @@ pub struct Intent {
     pub state: State,
     /// Who denied it, when it is denied.
     pub denied_by: Option<Denier>,
-    /// Why it was denied or held, the hardest first.
+    /// Why it was denied or held, the hardest first; or what would have held it, had the policy not
+    /// left that to Stripe's own approval.
     pub reasons: Vec<DecisionReason>,
     /// The version of the policy that decided it last.
     pub policy_version: u64,
@@ -82,7 +83,8 @@ pub struct Intent {
     pub updated_at: Timestamp,
     /// When its refund was first recorded as made.
     pub settled_at: Option<Timestamp>,
-    /// When its refund is next looked at: one that was made can still fail, weeks later.
+    /// When its refund is next looked at: one that was made can still fail, weeks later; one that
+    /// Stripe holds may be made any time.
     pub follow_at: Option<Timestamp>,
 }
 
@@ -224,6 +226,10 @@ pub struct Approval {
     pub justifications: Vec<String>,
     /// Who goes on after a yes.
     pub on_approval: OnApproval,
+    /// Stripe's id of the request, of an approval of Stripe's own; none where it gave none.
+    pub hold_id: Option<HoldId>,
+    /// Where people find that request in Stripe's dashboard, if Stripe says.
+    pub hold_url: Option<HoldUrl>,
 }
 
 impl Approval {

@@ -31,6 +31,7 @@ mod codes;
 mod drive;
 mod error;
 mod grants;
+mod hold;
 mod ids;
 mod intent;
 mod major;
@@ -54,7 +55,8 @@ pub use error::{ActionError, Retry};
 pub use grants::{Grants, ToolUse};
 pub use ids::{
     AccountId, AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, CustomerId,
-    GatewayId, IdempotencyKey, IntentId, InvalidId, PaymentIntentId, RefundId, TeamName, UserName,
+    GatewayId, HoldId, HoldUrl, IdempotencyKey, IntentId, InvalidId, KeyMark, PaymentIntentId,
+    RefundId, TeamName, UserName,
 };
 pub use intent::{
     Again, Approval, ApprovalState, Approver, DecisionReason, Denier, Failure, Intent,
@@ -64,8 +66,8 @@ pub use outbox::{Fate, Notice, Outbox, Waiting};
 pub use permit::{Claim, Lease, Permit, Ticket};
 pub use ports::{
     Actions, Agent, Answer, Authority, AuthorityError, Budget, BudgetWindow, Decided, Decision,
-    Doubt, Hold, IntentFilter, Notes, Outcome, Page, Preview, Processor, ReadError, Records,
-    Refusal, SendError, Work,
+    Doubt, Hold, HoldSeen, HoldStanding, IntentFilter, Notes, Outcome, Page, Preview, Processor,
+    ReadError, Records, Refusal, SendError, Work,
 };
 pub use reconcile::{Reconciled, Reconciler};
 pub use refund::{Observed, Refunds, Settings};

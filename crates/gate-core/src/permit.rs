@@ -31,6 +31,9 @@ pub struct Claim {
     pub lease: Lease,
     /// Whether a stop holds the agent, its team or the organization: then nothing is sent.
     pub stopped: bool,
+    /// Whether Stripe may hold what is sent with the key that the intent was decided with: then what
+    /// may have been sent is only looked for.
+    pub agent_tagged: bool,
     /// When it was given, by the authority's clock: the one by which the intent's times were set.
     pub at: Timestamp,
 }

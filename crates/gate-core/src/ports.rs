@@ -12,7 +12,8 @@ use crate::charge::{Channel, Charge};
 use crate::codes::{FailureCode, GatewayFault, ReasonCode};
 use crate::error::ActionError;
 use crate::ids::{
-    AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, IdempotencyKey, IntentId,
+    AgentId, AgentKey, AgentName, ApprovalId, AttemptId, ChargeId, HoldId, HoldUrl, IdempotencyKey,
+    IntentId, KeyMark, RefundId,
 };
 use crate::intent::{DecisionReason, Intent, ListedRefund, Refund, Valuation};
 use crate::permit::{Claim, Lease, Ticket};
@@ -99,6 +100,23 @@ pub trait Processor: Send + Sync {
         charge: &ChargeId,
         by: Deadline,
     ) -> Result<Vec<ListedRefund>, ReadError>;
+
+    /// How an approval of the processor's own stands. A processor that never answers with
+    /// [`SendError::Held`] has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`]; then nothing is known of it, and the refund is still looked for.
+    async fn hold(&self, id: &HoldId, by: Deadline) -> Result<HoldSeen, ReadError> {
+        let _ = (id, by);
+        Err(ReadError::Unreadable)
+    }
+
+    /// Tells those who decide there what the agent said. Once, and whether it arrives decides
+    /// nothing: whoever implements it logs what went wrong.
+    async fn justify(&self, id: &HoldId, words: &str, by: Deadline) {
+        let _ = (id, words, by);
+    }
 }
 
 /// What kept a processor from telling facts. Nothing was changed.
@@ -171,18 +189,42 @@ pub struct Refusal {
 }
 
 /// A refund that the processor holds for an approval of its own.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Hold {
     /// The processor's id of the approval, if it gave one.
-    pub id: Option<String>,
+    pub id: Option<HoldId>,
+    /// Where people decide it, if the processor says.
+    pub url: Option<HoldUrl>,
     /// When the processor lets it expire, if it says.
     pub expires_at: Option<Timestamp>,
+    /// The key whose refund it holds, where keys are told apart: it is agent-tagged.
+    pub key: Option<KeyMark>,
+}
+
+/// An approval of the processor's own, as it was read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HoldSeen {
+    /// What it says of itself.
+    pub hold: Hold,
+    /// Where it stands.
+    pub standing: HoldStanding,
+}
+
+/// Where an approval of the processor's own stands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum HoldStanding {
+    /// The refund was made, and is this one where it says.
+    Made(Option<RefundId>),
+    /// It is waited for, or being carried out, or in a status that nobody knows.
+    Open,
+    /// It ended, and no refund came of it.
+    Over(Refusal),
 }
 
 /// What became of a submitted intent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// The processor holds it.
+    /// The processor holds it, or still does.
     Held(Hold),
     /// Every attempt was stopped before it began.
     NotExecuted(String),
@@ -422,6 +464,9 @@ pub enum Decision {
 pub enum Work {
     /// Approved intents that the gateway executes.
     Approved,
+    /// Intents that wait for an approval of Stripe's own and are to be looked at; given a request,
+    /// the one that waits for it, due or not, and any whose request is not known.
+    AwaitingStripe(Option<HoldId>),
     /// What this call decided, if it did and nobody took it over: its answer never came, and the
     /// caller sent nothing. A lease that is still held does not stand in the way: it is the call's.
     GivenUp(AttemptId),

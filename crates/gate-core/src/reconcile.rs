@@ -44,7 +44,7 @@ impl Reconciler {
     }
 
     /// Tells what was given up; takes what is submitted and whose lease has ended, and what was
-    /// approved, and drives it; looks again at refunds that were made and may still fail. What is
+    /// approved, and drives it; looks at what Stripe holds, and again at refunds that were made and may still fail. What is
     /// taken of one kind is driven at once, so that one slow answer holds up nobody else.
     ///
     /// # Errors
@@ -57,6 +57,16 @@ impl Reconciler {
         self.take(Work::Submitted, &mut done, |claim| async move {
             let driven = self.refunds.driver().take_over(claim, asked_at).await;
             Some(driven.map(|driven| driven.intent.state))
+        })
+        .await?;
+        self.take(Work::AwaitingStripe(None), &mut done, |claim| async move {
+            let was = claim.intent.state;
+            let driven = self.refunds.driver().look_at_hold(claim).await;
+            let state = driven.map(|driven| driven.intent.state);
+            if state.as_ref().is_ok_and(|state| *state == was) {
+                return None;
+            }
+            Some(state)
         })
         .await?;
         self.take(Work::Approved, &mut done, |claim| async move {

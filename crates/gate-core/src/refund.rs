@@ -7,11 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_money::Amount;
 
-use crate::ask::{Ask, Target, Wanted};
+use crate::ask::{Ask, Justification, Target, Wanted};
 use crate::charge::{Charge, resolve};
 use crate::drive::{Driven, Driver};
 use crate::error::ActionError;
-use crate::ids::{AgentKey, AttemptId, ChargeId, IntentId};
+use crate::ids::{AgentKey, AttemptId, ChargeId, HoldId, IntentId};
 use crate::intent::{Again, Intent};
 use crate::permit::{Claim, Expected, Permit};
 use crate::ports::{
@@ -25,6 +25,8 @@ use crate::time::{Clock, Ids};
 const READ_ATTEMPTS_MAX: u32 = 3;
 /// Most decisions without an answer that are remembered.
 const GIVEN_UP_MAX: usize = 1024;
+/// Most intents that one event of an approval of Stripe's own has looked at.
+const HOLDS_MAX: u16 = 16;
 /// First pause between two attempts to read; doubles each time.
 const READ_PAUSE: Duration = Duration::from_millis(200);
 
@@ -81,6 +83,7 @@ impl Refunds {
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             call_timeout: settings.call_timeout,
+            untold: Mutex::default(),
         });
         let given_up = Mutex::default();
         Self { authority, records, processor, clock, ids, driver, settings, given_up }
@@ -111,7 +114,9 @@ impl Refunds {
         let asked_at = self.clock.uptime();
         let charge = self.charge(&Target::Charge(claim.intent.charge.clone())).await?;
         let decided = self.authority.execute(&claim, &charge).await?;
-        self.pay(decided, claim.intent.amount, &charge, asked_at).await
+        let approval = claim.intent.approval.as_ref();
+        let words = approval.and_then(|it| it.justifications.first()).map(String::as_str);
+        self.pay(decided, claim.intent.amount, &charge, words, asked_at).await
     }
 
     /// Pays what was decided, if it is this caller's turn.
@@ -122,6 +127,7 @@ impl Refunds {
         decided: Decided,
         amount: Amount,
         charge: &Charge,
+        words: Option<&str>,
         asked_at: Duration,
     ) -> Result<Driven, ActionError> {
         let Decided { intent, lease: Some(lease), .. } = decided else {
@@ -130,7 +136,7 @@ impl Refunds {
         let agent = intent.agent.clone();
         let expected =
             Expected { agent: &agent, charge: &charge.id, amount, channel: &charge.channel };
-        self.driver.first_time(Permit { intent, lease }, &expected, asked_at).await
+        self.driver.first_time(Permit { intent, lease }, &expected, words, asked_at).await
     }
 
     /// Reads the charge, again after a short pause when Stripe was not to be reached; all within
@@ -278,7 +284,8 @@ impl Actions for Refunds {
         let fixed = decided.intent.amount;
         let fixed_before = ask.wanted == Wanted::Full && fixed.minor() < resolved.minor();
         let amount = if fixed_before { fixed } else { resolved };
-        let driven = self.pay(decided, amount, &charge, asked_at).await?;
+        let words = ask.justification.as_ref().map(Justification::as_str);
+        let driven = self.pay(decided, amount, &charge, words, asked_at).await?;
         Ok(Answer::Intent { intent: Box::new(driven.intent), replayed, reported: driven.reported })
     }
 }
@@ -353,6 +360,22 @@ impl Refunds {
         };
         refund.intent = Some(intent.id.clone());
         Ok(self.authority.record(&intent.id, 0, &Outcome::Seen(refund)).await?.state)
+    }
+
+    /// Looks at what waits for an approval of Stripe's own, although it is not due: Stripe said that
+    /// something happened to it. What another worker is at is left to it.
+    ///
+    /// # Errors
+    ///
+    /// [`ActionError`] when it could not be looked at.
+    pub async fn observe_hold(&self, id: &HoldId) -> Result<Observed, ActionError> {
+        let mut observed = Observed::default();
+        let work = Work::AwaitingStripe(Some(id.clone()));
+        for claim in self.authority.claim(work, HOLDS_MAX).await? {
+            let driven = self.driver.look_at_hold(claim).await?;
+            observed.ours.push((driven.intent.id, driven.intent.state));
+        }
+        Ok(observed)
     }
 
     /// Looks at all refunds of a charge, and records each that carries an intent of ours as it now

@@ -118,7 +118,8 @@ impl State {
             ) => Ok(Self::Settled),
             // The record of a refusal, told twice, is the same record.
             (Self::Submitted | Self::AwaitingStripe | Self::Failed, E::Fail) => Ok(Self::Failed),
-            (Self::Submitted, E::Await) => Ok(Self::AwaitingStripe),
+            // Looked at again, it is still held.
+            (Self::Submitted | Self::AwaitingStripe, E::Await) => Ok(Self::AwaitingStripe),
             (Self::Submitted | Self::NotExecuted, E::NotExecute) => Ok(Self::NotExecuted),
             (Self::Settled | Self::Reversed, E::Reverse) => Ok(Self::Reversed),
             (from, event) => Err(IllegalEvent { from, event }),
@@ -196,7 +197,7 @@ mod tests {
             "pending_approval |  -       -       denied approved expired cancel  -       -      -      -       -       ",
             "approved         |  -       submit  denied -        expired cancel  -       -      -      -       -       ",
             "submitted        |  -       -       -      -        -       -       settled failed await  not_ex  -       ",
-            "awaiting_stripe  |  -       -       -      -        -       -       settled failed -      -       -       ",
+            "awaiting_stripe  |  -       -       -      -        -       -       settled failed await  -       -       ",
             "not_executed     |  pending submit  denied -        -       -       settled -      -      not_ex  -       ",
             "settled          |  -       -       -      -        -       -       settled -      -      -       reversed",
             "failed           |  -       -       -      -        -       -       settled failed -      -       -       ",

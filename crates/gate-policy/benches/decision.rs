@@ -96,6 +96,7 @@ fn main() {
         recent_refunds: 3,
         customer: CustomerHistory { refunds_30d: 0, usd_30d: MicroUsd::ZERO },
         votes: None,
+        agent_tagged: false,
     };
     let verdict = decide(&policy, &facts);
     assert_eq!(verdict.decision, Decision::Allow, "{:?}", verdict.reasons);
@@ -119,7 +120,13 @@ fn main() {
 
 fn charge(now: Timestamp) -> Charge {
     let days = |days: u64| now.before(std::time::Duration::from_secs(days * 86_400));
-    let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned() };
+    let channel = Channel {
+        account: None,
+        livemode: true,
+        version: "2026-09-30".to_owned(),
+        key: None,
+        agent_tagged: false,
+    };
     let amount = Amount::new(80_00, Currency::USD).unwrap();
     let pairs = [("order", "1234"), ("tier", "silver"), ("shop", "berlin")];
     let metadata: BTreeMap<_, _> =

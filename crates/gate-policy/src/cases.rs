@@ -40,6 +40,7 @@ pub struct Scenario {
     recent_refunds: u32,
     customer: CustomerHistory,
     votes: Option<Vec<Vote>>,
+    agent_tagged: bool,
 }
 
 impl Scenario {
@@ -88,6 +89,7 @@ impl Scenario {
                 recent_refunds: self.recent_refunds,
                 customer: self.customer,
                 votes: self.votes.as_deref(),
+                agent_tagged: self.agent_tagged,
             },
         )
     }

@@ -13,7 +13,7 @@ use gate_core::{
 };
 use gate_money::{Amount, Currency, MicroUsd};
 
-use crate::document::{AgentLimits, Method, Policy, REFUND_HOST};
+use crate::document::{AgentLimits, Method, Policy, REFUND_HOST, WhenStripeAsks};
 use crate::rules::Context;
 use crate::window::{self, Period, Whose, Window};
 
@@ -48,6 +48,9 @@ pub struct Facts<'a> {
     /// Who approved, once an approval was given; none before. What asks for a person is met by the
     /// votes or, given votes, denies.
     pub votes: Option<&'a [Vote]>,
+    /// Whether the Stripe key is agent-tagged, as far as is known: then Stripe holds refunds for
+    /// approvals of its own, by rules of its own.
+    pub agent_tagged: bool,
 }
 
 /// What was refunded to a customer within the last 30 days, as far as this store knows.
@@ -101,7 +104,8 @@ pub struct Verdict {
     /// Allow, ask or deny.
     pub decision: Decision,
     /// Every reason that applies, the hardest first: what asks a person comes after what denies.
-    /// Empty when allowed.
+    /// When allowed, what would have asked if the policy did not leave that to Stripe, without
+    /// [`requires`](DecisionReason::requires).
     pub reasons: Vec<DecisionReason>,
     /// Where to reserve the worth before the refund is made. Empty unless allowed: what waits for
     /// a person holds no spend, and is decided again before it is made.
@@ -138,22 +142,26 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     reasons.extend(asks);
     reasons.extend(case.customer_unknown());
     reasons.extend(case.connector_write());
+    let left_to_stripe = facts.agent_tagged && policy.when_stripe_asks == WhenStripeAsks::Stripe;
     if let Some(votes) = facts.votes {
         reasons.retain(|reason| {
             reason.requires.as_ref().is_none_or(|requires| requires.missing(votes) > 0)
         });
-        if !reasons.is_empty() {
+        if reasons.iter().any(|reason| !left_to_stripe || !reason.asks()) {
             reasons.insert(0, approval_stale());
         }
     }
 
     let decision = if reasons.iter().any(|reason| !reason.asks()) {
         Decision::Deny
-    } else if reasons.is_empty() {
+    } else if reasons.is_empty() || left_to_stripe {
         Decision::Allow
     } else {
         Decision::RequireApproval
     };
+    if decision == Decision::Allow {
+        reasons.iter_mut().for_each(leave_to_stripe);
+    }
     let windows = match decision {
         Decision::Allow => case.windows.iter().map(|(window, ..)| window.clone()).collect(),
         Decision::Deny | Decision::RequireApproval => Vec::new(),
@@ -173,6 +181,14 @@ fn approval_stale() -> DecisionReason {
     let message = "A person approved this refund, and the policy no longer allows it: see the \
                    other reasons for what stands in its way.";
     DecisionReason::plain(ReasonCode::ApprovalStale, message.to_owned())
+}
+
+/// Keeps a reason to ask for the record: with this key Stripe's own rules decide whether one is.
+fn leave_to_stripe(reason: &mut DecisionReason) {
+    reason.requires = None;
+    reason.message.push_str(
+        " With this Stripe key that is left to Stripe's own approval: nobody is asked here.",
+    );
 }
 
 /// The windows that bound an agent (and, given a customer, that customer's), each with the code of a

@@ -81,6 +81,7 @@ fn organization(policy: &Policy) -> Lines {
     Lines::from([
         ("approval_timeout", span(policy.approval_timeout)),
         ("timezone", policy.timezone().to_owned()),
+        ("when_stripe_asks", policy.when_stripe_asks.as_str().to_owned()),
     ])
 }
 

@@ -27,6 +27,7 @@ pub const TOOLS: [&str; 5] = [
 pub struct Policy {
     pub(crate) timezone: TimeZone,
     pub(crate) approval_timeout: Duration,
+    pub(crate) when_stripe_asks: WhenStripeAsks,
     pub(crate) teams: BTreeMap<TeamName, Budgets>,
     pub(crate) agents: BTreeMap<AgentName, AgentLimits>,
     pub(crate) rules: Rules,
@@ -81,6 +82,12 @@ impl Policy {
         self.approval_timeout
     }
 
+    /// Whose approval is asked for with an agent-tagged Stripe key.
+    #[must_use]
+    pub const fn when_stripe_asks(&self) -> WhenStripeAsks {
+        self.when_stripe_asks
+    }
+
     /// The IANA name of the time zone in which days, weeks and months begin.
     #[must_use]
     pub fn timezone(&self) -> &str {
@@ -102,6 +109,27 @@ impl Policy {
             budgets.monthly,
         ];
         caps.iter().any(Option::is_some)
+    }
+}
+
+/// Whose approval is asked for with an agent-tagged Stripe key, whose refunds Stripe holds for an
+/// approval of its own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum WhenStripeAsks {
+    /// Ours first, and then Stripe's.
+    #[default]
+    Both,
+    /// Stripe's alone: our reasons to ask are recorded and do not hold. What denies always does.
+    Stripe,
+}
+
+impl WhenStripeAsks {
+    /// The name in the document.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::Stripe => "stripe",
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gate_core::{AgentName, Tool};
 
-use crate::document::{AgentLimits, Policy, REFUND_HOST};
+use crate::document::{AgentLimits, Policy, REFUND_HOST, WhenStripeAsks};
 use crate::rules::{Control, Field, Rule, Selector};
 use crate::words::{and, largest};
 
@@ -85,7 +85,13 @@ impl Policy {
                 and(idle)
             )
         });
-        agents.chain(teams).chain(rules).chain(idle).collect()
+        let left = (self.when_stripe_asks == WhenStripeAsks::Stripe).then(|| {
+            "organization.when_stripe_asks: with an agent-tagged key nobody is asked here, so an \
+             approval rule at Stripe has to cover every refund that a person is to see: look there \
+             under Settings, Approvals"
+                .to_owned()
+        });
+        agents.chain(teams).chain(rules).chain(idle).chain(left).collect()
     }
 
     /// What becomes of each rule that is on and reads `fact`, one sentence each, where nobody can

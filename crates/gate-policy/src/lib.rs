@@ -25,7 +25,7 @@
 //! let amount = Amount::new(60_00, Currency::USD)?;
 //! let usd = Rate::usd().to_micro_usd(amount)?;
 //! let worth = Valuation { usd, rate: Rate::usd(), date: None };
-//! let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned() };
+//! let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned(), key: None, agent_tagged: false };
 //! let charge = Charge::paid(ChargeId::parse("ch_1")?, amount, channel)?;
 //! let spent = MicroUsd::parse_dollars("450")?;
 //!
@@ -42,6 +42,7 @@
 //!     recent_refunds: 0,
 //!     customer: CustomerHistory::default(),
 //!     votes: None,
+//!     agent_tagged: false,
 //! });
 //! assert_eq!(verdict.decision, Decision::Deny);
 //! assert_eq!(verdict.reasons[0].code, ReasonCode::DailyCap);

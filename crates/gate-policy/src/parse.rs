@@ -11,7 +11,7 @@ use gate_money::MicroUsd;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use toml::de::DeTable;
 
-use crate::document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST, TOOLS};
+use crate::document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST, TOOLS, WhenStripeAsks};
 use crate::fault::{Fault, echo, nearest};
 use crate::reader::{Key, Keys, Reader, Value, choice, team, user, word};
 use crate::rules::Rules;
@@ -146,6 +146,7 @@ impl Reader<'_> {
         let mut policy = Policy {
             timezone: TimeZone::UTC,
             approval_timeout: APPROVAL_TIMEOUT,
+            when_stripe_asks: WhenStripeAsks::default(),
             teams: BTreeMap::new(),
             agents: BTreeMap::new(),
             rules: Rules::default(),
@@ -191,7 +192,10 @@ impl Reader<'_> {
                     }
                 }
                 "when_stripe_asks" => {
-                    self.parsed(key, value, when_stripe_asks);
+                    let choices = [WhenStripeAsks::Both, WhenStripeAsks::Stripe];
+                    let choices = choices.map(|whose| (whose.as_str(), whose));
+                    let whose = self.parsed(key, value, |text| choice(text, &choices));
+                    policy.when_stripe_asks = whose.unwrap_or_default();
                 }
                 _ => self.unknown(key, "[organization]", &ORGANIZATION_KEYS),
             }
@@ -371,17 +375,6 @@ fn zone(text: &str) -> Result<TimeZone, String> {
         Some(meant) => format!("no time zone {given}: did you mean \"{meant}\"?"),
         None => format!("no time zone {given}: write an IANA name such as \"America/New_York\""),
     })
-}
-
-/// So far our own approvals always hold, whatever Stripe asks.
-fn when_stripe_asks(text: &str) -> Result<(), String> {
-    match text {
-        "both" => Ok(()),
-        "stripe" => Err("\"stripe\" is not supported by this version, which always asks for its \
-                         own approvals too: write \"both\", or remove the line"
-            .to_owned()),
-        _ => choice(text, &[("both", ())]),
-    }
 }
 
 fn on_approval(text: &str) -> Result<OnApproval, String> {

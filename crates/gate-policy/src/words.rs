@@ -6,7 +6,7 @@ use std::time::Duration;
 use gate_core::{AgentName, OnApproval, TeamName};
 use gate_money::MicroUsd;
 
-use crate::document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST};
+use crate::document::{AgentLimits, Budgets, Method, Policy, REFUND_HOST, WhenStripeAsks};
 use crate::rules::{Control, Rule, Selector};
 
 impl Policy {
@@ -19,6 +19,15 @@ impl Policy {
             self.timezone(),
             span(self.approval_timeout),
         )];
+        match self.when_stripe_asks {
+            WhenStripeAsks::Both => {}
+            WhenStripeAsks::Stripe => paragraphs.push(
+                "With a Stripe key that is tagged for agents nobody is asked here: Stripe's own \
+                 approval rules decide who looks at a refund. What denies one denies it all the \
+                 same."
+                    .to_owned(),
+            ),
+        }
         paragraphs.extend(self.teams.iter().map(|(name, budgets)| team(name, *budgets)));
         paragraphs.extend(self.agents.keys().map(|name| self.words_of(name)));
         if self.agents.is_empty() {

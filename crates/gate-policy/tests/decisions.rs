@@ -40,7 +40,13 @@ fn policy(text: &str) -> Policy {
 }
 
 fn charge() -> Charge {
-    let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned() };
+    let channel = Channel {
+        account: None,
+        livemode: true,
+        version: "2026-09-30".to_owned(),
+        key: None,
+        agent_tagged: false,
+    };
     let amount = Amount::new(12_34, Currency::EUR).unwrap();
     Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap()
 }
@@ -76,6 +82,7 @@ fn verdict(policy: &Policy, worth: &str, spent: &str, with: &str) -> Verdict {
             recent_refunds: 0,
             customer: CustomerHistory::default(),
             votes: has("approved").then_some(&votes),
+            agent_tagged: has("tagged"),
         },
     )
 }
@@ -151,6 +158,38 @@ fn facts_and_verdicts() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [worth, spent, with, expected] = cells[..] else { panic!("{row}") };
         assert_eq!(told(&verdict(&policy, worth, spent, with)), expected, "{row}");
+    }
+}
+
+/// With an agent-tagged key Stripe asks for an approval of its own. Whether ours is asked for too is
+/// the policy's to say; what denies denies.
+#[test]
+fn whose_approval_is_asked_for() {
+    let stripe = format!("organization.when_stripe_asks = 'stripe'\n{FULL}");
+    let both = format!("organization.when_stripe_asks = 'both'\n{FULL}");
+    let denied = "deny: daily_cap 500.00/50.00, approval_threshold 50.00/-";
+    #[rustfmt::skip]
+    let table = [
+        // policy, worth, spent, facts, verdict
+        (FULL,    "60.00",  "0",   "tagged",          "ask: approval_threshold 50.00/-"),
+        (&both,   "60.00",  "0",   "tagged",          "ask: approval_threshold 50.00/-"),
+        (&both,   "60.00",  "0",   "tagged approved", "allow"),
+        (&stripe, "60.00",  "0",   "",                "ask: approval_threshold 50.00/-"),
+        (&stripe, "60.00",  "0",   "approved",        "allow"),
+        (&stripe, "60.00",  "0",   "tagged",          "allow: approval_threshold 50.00/-"),
+        (&stripe, "60.00",  "0",   "tagged approved", "allow"),
+        (&stripe, "10.00",  "0",   "tagged",          "allow"),
+        (&stripe, "60.00",  "450", "tagged",          denied),
+        (&stripe, "60.00",  "450", "tagged approved", "deny: approval_stale, daily_cap 500.00/50.00"),
+        (&stripe, "101.00", "0",   "tagged",          "deny: max_per_payment 100.00/-, approval_threshold 50.00/-"),
+        (&stripe, "60.00",  "0",   "tagged stop_bot", "deny: agent_stopped, approval_threshold 50.00/-"),
+    ];
+    for (text, worth, spent, with, expected) in table {
+        let verdict = verdict(&policy(text), worth, spent, with);
+        assert_eq!(told(&verdict), expected, "{worth} {with}");
+        let left = expected.starts_with("allow: ");
+        let says = |it: &gate_core::DecisionReason| it.message.ends_with("nobody is asked here.");
+        assert_eq!(verdict.reasons.iter().any(says), left, "{worth} {with}");
     }
 }
 

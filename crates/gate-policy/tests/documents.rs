@@ -74,12 +74,8 @@ fn faults_say_where_and_what_instead() {
             "line 2, column 11: webhook: array will not do: write a string",
         ),
         (
-            "[organization]\nwhen_stripe_asks = 'stripe'",
-            "line 2, column 20: when_stripe_asks: \"stripe\" is not supported by this version",
-        ),
-        (
             "[organization]\nwhen_stripe_asks = 'never'",
-            "line 2, column 20: when_stripe_asks: no \"never\": there are only \"both\"",
+            "line 2, column 20: when_stripe_asks: no \"never\": there are only \"both\", \"stripe\"",
         ),
         // Teams.
         (
@@ -489,6 +485,30 @@ fn warnings_name_what_was_probably_not_meant() {
         };
         assert_eq!(warnings, expected, "{entry}");
     }
+}
+
+/// Whose approval is asked for with an agent-tagged key: in words, as a change, as a warning.
+#[test]
+fn what_is_left_to_stripe_is_said() {
+    let entry = "[agents.a]\nmethods = ['stripe_refund']\n\
+                 allowed_hosts = ['stripe-refund.action']\ndaily_cap = '5'\napproval_threshold = '1'\n";
+    let with = |when: &str| policy(&format!("organization.when_stripe_asks = '{when}'\n{entry}"));
+    let (both, stripe) = (with("both"), with("stripe"));
+    assert_eq!(both, policy(entry), "the default");
+    assert!(!both.words().contains("tagged"), "{}", both.words());
+    assert!(
+        stripe.words().contains(
+            "\n\nWith a Stripe key that is tagged for agents nobody is asked here: Stripe's own \
+             approval rules decide who looks at a refund. What denies one denies it all the same.\n\n"
+        ),
+        "{}",
+        stripe.words()
+    );
+    let change = "The organization: when_stripe_asks was both and is now stripe.";
+    assert_eq!(gate_policy::diff(&both, &stripe), [change]);
+    assert_eq!(both.warnings(), [""; 0]);
+    let warnings = stripe.warnings();
+    assert!(warnings.len() == 1 && warnings[0].starts_with("organization.when_stripe_asks: "));
 }
 
 #[test]

@@ -91,7 +91,13 @@ fn verdict(policy: &Policy, request: &Request) -> Verdict {
     let valuation =
         request.worth.map(|worth| Valuation { usd: micros(worth), rate: Rate::usd(), date: None });
     let amount = Amount::new(1, Currency::USD).unwrap();
-    let channel = Channel { account: None, livemode: true, version: "2026-09-30".to_owned() };
+    let channel = Channel {
+        account: None,
+        livemode: true,
+        version: "2026-09-30".to_owned(),
+        key: None,
+        agent_tagged: false,
+    };
     let charge = Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap();
     let (by, at) = (UserName::parse("rosa").unwrap(), Timestamp::default());
     let votes = [Vote { by, roles: vec![], at, note: None }];
@@ -110,6 +116,7 @@ fn verdict(policy: &Policy, request: &Request) -> Verdict {
             recent_refunds: 0,
             customer: CustomerHistory::default(),
             votes: request.approved.then_some(&votes),
+            agent_tagged: false,
         },
     )
 }

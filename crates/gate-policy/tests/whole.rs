@@ -274,6 +274,29 @@ proptest! {
         prop_assert!(diff(&one, &other).iter().all(|told| told.ends_with('.')));
     }
 
+    /// Whose approval is asked for changes nothing of what is denied or where spend is reserved, and
+    /// nothing at all without an agent-tagged key.
+    #[test]
+    fn what_is_left_to_stripe_is_only_the_person(document in document(), facts in facts()) {
+        let both = document.policy();
+        let text = format!("organization.when_stripe_asks = 'stripe'\n{}", document.text());
+        let stripe = Policy::parse(&text).unwrap();
+        let tagged = format!("{facts}agent_tagged = true\n");
+        let ours = verdict(&both, &facts);
+        prop_assert_eq!(&verdict(&both, &tagged), &ours);
+        prop_assert_eq!(&verdict(&stripe, &facts), &ours);
+        let left = verdict(&stripe, &tagged);
+        if ours.decision == Decision::Deny {
+            prop_assert_eq!(left, ours);
+            return Ok(());
+        }
+        prop_assert_eq!((left.decision, left.approval), (Decision::Allow, None));
+        let codes = |verdict: &Verdict| -> Vec<_> { verdict.reasons.iter().map(|it| it.code).collect() };
+        prop_assert_eq!(codes(&left), codes(&ours), "they are recorded");
+        prop_assert!(left.reasons.iter().all(|reason| reason.requires.is_none()));
+        prop_assert!(!left.windows.is_empty());
+    }
+
     #[test]
     fn what_is_allowed_is_reserved_wherever_it_is_bounded(document in document(), facts in facts()) {
         let policy = document.policy();

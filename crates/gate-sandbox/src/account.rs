@@ -12,6 +12,7 @@ use crate::{
     events::{self, Event, Happening},
     failure::Failure,
     form::Params,
+    holds::Hold,
     idempotency::Kept,
     ids::Random,
     intents::Intent,
@@ -42,6 +43,7 @@ pub(crate) struct Account {
     pub(crate) customers: Shelf<Customer>,
     pub(crate) disputes: Shelf<Dispute>,
     pub(crate) events: Shelf<Event>,
+    pub(crate) holds: Shelf<Hold>,
     pub(crate) intents: Shelf<Intent>,
     pub(crate) refunds: Shelf<Refund>,
     pub(crate) kept: Kept,
@@ -74,6 +76,7 @@ impl Account {
             Resource::Charges => self.charges.find(id).map(Object::render),
             Resource::Customers => self.customers.find(id).map(Object::render),
             Resource::Disputes => self.disputes.find(id).map(Object::render),
+            Resource::ApprovalRequests => self.holds.find(id).map(Object::render),
             Resource::Events => self.events.find(id).map(Object::render),
             Resource::PaymentIntents => self.intents.find(id).map(Object::render),
             Resource::Refunds => self.refunds.find(id).map(Object::render),
@@ -81,7 +84,7 @@ impl Account {
         }
     }
 
-    /// Moves on the refunds whose time has come, and forgets old events.
+    /// Moves on the refunds whose time has come, lets approvals expire, and forgets old events.
     pub(crate) fn settle(&mut self, now_secs: i64, random: &mut Random) {
         let scheduled = std::mem::take(&mut self.scheduled);
         let (due, later) = scheduled.into_iter().partition(|(at_secs, ..)| *at_secs <= now_secs);
@@ -91,6 +94,7 @@ impl Account {
             // A refund that the control API ended in the meantime stays as it is.
             let _ = self.move_refund(&id, Turn::from(status), at_secs, random);
         }
+        self.expire_holds(now_secs);
         events::forget_old(&mut self.events, now_secs);
     }
 }

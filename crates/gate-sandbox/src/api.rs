@@ -13,6 +13,7 @@ use crate::{
     failure::Failure,
     faults::Kind,
     form::Params,
+    holds,
     idempotency::{KEY_CHARS_MAX, Record},
     keys::Caller,
     route::{self, Route},
@@ -56,7 +57,11 @@ impl Answer {
 impl Sandbox {
     /// Answers a request outside `/_sandbox/`.
     pub(crate) fn answer_api(&mut self, now: Moment, request: &Request) -> Reply {
-        let params = Params::parse(&request.query, &request.body);
+        let second = request.path.starts_with("/v2/");
+        let params = match second {
+            true => holds::params(&request.query, &request.body),
+            false => Params::parse(&request.query, &request.body),
+        };
         let request_id = self.random.id("req_", 14);
         let fault = self.faults.take(&request.method, &request.path);
         let delay_ms = fault.as_ref().map_or(0, |fault| fault.delay_ms);
@@ -203,7 +208,10 @@ impl Sandbox {
     /// Who calls, and where the call goes, if the key may go there.
     fn admit<'c, 'p>(&self, request: &'p Request) -> Result<(Caller, Route<'c>, &'p str), Failure> {
         let caller = self.keys.caller(request, &self.own_account)?;
+        // What lies behind a preview is not there for other versions.
+        let preview = request.header("stripe-version").is_some_and(|it| it.ends_with(".preview"));
         let (route, id) = route::find(&request.method, &request.path)
+            .filter(|_| preview || !request.path.starts_with("/v2/"))
             .ok_or_else(|| Failure::unrecognized_url(&request.method, &request.path))?;
         caller.require(route.answer.resource(), route.access)?;
         Ok((caller, route, id))

@@ -20,6 +20,7 @@ use crate::{
     faults::Fault,
     feed,
     form::Metadata,
+    holds::HoldOrder,
     ids::Random,
     intents::{Intent, IntentStatus},
     keys::{Access, Grant, Resource},
@@ -33,7 +34,7 @@ use crate::{
 const ADVANCE_SECS_MAX: i64 = 100 * 365 * 24 * 60 * 60;
 
 const PATHS: &str = "GET deliveries, GET requests, GET rates/eurofxref-daily.xml, GET webhook, \
-                     POST charges, POST clock, POST disputes, POST disputes/{id}, POST faults, \
+                     POST approval_requests/{id}, POST charges, POST clock, POST disputes, POST disputes/{id}, POST faults, \
                      DELETE faults, POST keys, POST refunds/{id}, POST seed, POST settings, \
                      POST webhook";
 
@@ -155,6 +156,7 @@ impl Sandbox {
             ("GET", ["deliveries"]) => Ok(self.outbox.deliveries(now).to_string()),
             ("GET", ["webhook"]) => Ok(self.outbox.shown().to_string()),
             ("GET", ["requests"]) => Ok(json!(self.received).to_string()),
+            ("POST", ["approval_requests", id]) => self.decide_hold(now, request, id),
             ("POST", ["charges"]) => self.order_charge(now, request),
             ("POST", ["clock"]) => self.advance(now, request),
             ("POST", ["disputes"]) => self.open_dispute(now, request),
@@ -215,6 +217,15 @@ impl Sandbox {
         let status = if account.refunds.find(id).is_some() { 400 } else { 404 };
         let moved = account.move_refund(id, turn, now.secs, random);
         Ok(moved.map_err(|text| (status, text))?.to_string())
+    }
+
+    fn decide_hold(&mut self, now: Moment, request: &Request, id: &str) -> Result<String, Refusal> {
+        let order: HoldOrder = read(request)?;
+        let settings = self.settings.clone();
+        let (account, random) = self.account_of(request);
+        let status = if account.holds.find(id).is_some() { 400 } else { 404 };
+        let decided = account.decide_hold(id, order, now.secs, &settings, random);
+        Ok(decided.map_err(|text| (status, text))?.to_string())
     }
 
     fn open_dispute(&mut self, now: Moment, request: &Request) -> Result<String, Refusal> {

@@ -95,6 +95,11 @@ impl Failure {
         Self { begun: true, ..Self::new(500, "api_error", text) }
     }
 
+    /// What went wrong, in Stripe's words.
+    pub(crate) fn text(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn code(self, code: &'static str) -> Self {
         Self { code: Some(code), ..self }
     }

@@ -29,6 +29,12 @@ impl Params {
         Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
+    /// The same and more.
+    pub(crate) fn with(mut self, more: impl Iterator<Item = (String, String)>) -> Self {
+        self.0.extend(more);
+        self
+    }
+
     /// Refuses every parameter that is not listed. A listed name that ends in `[]` may carry
     /// subscripts; `expand[]` is always known.
     pub(crate) fn check_known(&self, known: &[&str]) -> Result<(), Failure> {

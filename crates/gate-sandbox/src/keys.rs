@@ -15,6 +15,7 @@ use crate::{Request, failure::Failure};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resource {
     Account,
+    ApprovalRequests,
     Balance,
     Charges,
     Connect,
@@ -30,6 +31,7 @@ impl Resource {
     const fn permission(self) -> &'static str {
         match self {
             Self::Account => "account",
+            Self::ApprovalRequests => "approval_request",
             Self::Balance => "balance",
             Self::Charges => "charge",
             Self::Connect => "connect",
@@ -96,7 +98,8 @@ impl Keys {
             grant: grant.unwrap_or_default(),
             account: own_account.to_owned(),
         };
-        match request.header("stripe-account") {
+        let of = request.header("stripe-account").or_else(|| request.header("stripe-context"));
+        match of {
             Some(account) => caller.on_account(account),
             None => Ok(caller),
         }
@@ -137,6 +140,11 @@ impl Caller {
             self.account,
             resource.permission()
         )))
+    }
+
+    /// The key as it may be shown.
+    pub(crate) fn shown(&self) -> &str {
+        &self.masked_key
     }
 
     /// Whether Stripe holds this key's refunds for approval.

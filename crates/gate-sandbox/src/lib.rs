@@ -10,7 +10,9 @@
 //! for tests and demos, not for weeks. It shares no code with the gateway: its currency table and its
 //! arithmetic are its own, so that the one can catch out the other.
 //!
-//! What happens to refunds, their charges and disputes becomes events. Once an endpoint is set,
+//! Refunds of an agent-tagged key are held for an approval that the control API gives.
+//!
+//! What happens to refunds, their charges, disputes and approvals becomes events. Once an endpoint is set,
 //! [`Sandbox::take_deliveries`] hands out the signed deliveries that are due; whoever drives the
 //! sandbox sends them and says with [`Sandbox::delivered`] how that went.
 #![cfg_attr(
@@ -37,6 +39,7 @@ mod failure;
 mod faults;
 mod feed;
 mod form;
+mod holds;
 mod idempotency;
 mod ids;
 mod intents;
@@ -247,8 +250,10 @@ impl Sandbox {
     #[must_use]
     pub fn next_delivery_ms(&self) -> Option<i64> {
         let refunds = self.accounts.values().flat_map(|held| &held.scheduled);
-        let refunds = refunds.map(|(at_secs, ..)| at_secs.saturating_mul(1000));
-        let due_ms = refunds.chain(self.outbox.next_due_ms()).min()?;
+        let refunds = refunds.map(|(at_secs, ..)| *at_secs);
+        let holds = self.accounts.values().filter_map(Account::next_expiry);
+        let by_themselves = refunds.chain(holds).map(|at_secs| at_secs.saturating_mul(1000));
+        let due_ms = by_themselves.chain(self.outbox.next_due_ms()).min()?;
         Some(due_ms.saturating_sub(self.advanced_secs.saturating_mul(1000)))
     }
 

@@ -11,7 +11,7 @@ use crate::{
     account::{Account, Call, Settings},
     cards::Behaviour,
     charges::{Charge, ChargeStatus},
-    clock, currency,
+    currency,
     failure::Failure,
     form::Metadata,
     ids::Random,
@@ -22,8 +22,6 @@ use crate::{
 const ASYNCHRONOUS_SECS: i64 = 60 * 60;
 /// How long a customer has to say where the money is to go, in seconds: 45 days.
 const ACTION_SECS: i64 = 45 * 24 * 60 * 60;
-/// How long an approval request waits, in seconds: fourteen days.
-const APPROVAL_SECS: i64 = 14 * 24 * 60 * 60;
 
 const REASONS: [&str; 3] = ["duplicate", "fraudulent", "requested_by_customer"];
 
@@ -163,7 +161,8 @@ impl Object for Refund {
 }
 
 /// What a creation asks for, once its parameters are in order.
-struct Wish {
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
     amount: Option<i64>,
     metadata: Metadata,
     reason: Option<String>,
@@ -177,11 +176,12 @@ impl Call<'_> {
         let wish = self.refund_wish()?;
         let charge = self.charge_to_refund()?;
         let amount = self.refund_amount(charge, &wish)?;
-        if self.caller.agent_tagged() {
-            return Err(self.approval_required());
-        }
         let charge = charge.id.clone();
-        self.make_refund(&charge, amount, wish)
+        if self.caller.agent_tagged() {
+            return Err(self.hold_refund(charge, amount, wish));
+        }
+        let (now_secs, settings) = (self.now_secs, self.settings);
+        self.account.make_refund(&charge, amount, wish, now_secs, settings, self.random)
     }
 
     fn refund_wish(&self) -> Result<Wish, Failure> {
@@ -245,22 +245,7 @@ impl Call<'_> {
                 })?
             }
         };
-        let id = &charge.id;
-        if charge.status == ChargeStatus::Failed {
-            let text = format!("Charge {id} failed and cannot be refunded.");
-            return Err(Failure::refused(text).code("charge_not_refundable"));
-        }
-        if charge.refundable() <= 0 {
-            let text = format!("Charge {id} has already been refunded.");
-            return Err(Failure::refused(text).code("charge_already_refunded"));
-        }
-        if !charge.captured {
-            return Err(uncaptured(charge));
-        }
-        if self.account.dispute_blocks_refunds(id) {
-            let text = format!("Charge {id} has been charged back; cannot issue a refund.");
-            return Err(Failure::refused(text).code("charge_disputed"));
-        }
+        self.account.check_charge(charge)?;
         Ok(charge)
     }
 
@@ -294,66 +279,6 @@ impl Call<'_> {
         ))
         .param("amount");
         Err(if self.settings.over_refund_code { failure.code("amount_too_large") } else { failure })
-    }
-
-    /// Makes the refund; `amount` is within what the charge can give back.
-    fn make_refund(&mut self, charge: &str, amount: i64, wish: Wish) -> Result<Value, Failure> {
-        let id = self.random.id("re_", 24);
-        let transaction = self.random.id("txn_", 24);
-        let charge = self.account.charges.need_mut(charge, "id")?;
-        let charge_before = charge.render();
-        let mut refund = Refund {
-            id: id.clone(),
-            amount,
-            balance_transaction: Some(transaction),
-            charge: charge.id.clone(),
-            created: self.now_secs,
-            currency: charge.currency.clone(),
-            failure_balance_transaction: None,
-            failure_reason: None,
-            metadata: wish.metadata,
-            payment_intent: charge.payment_intent.clone(),
-            pending_reason: None,
-            reason: wish.reason,
-            status: RefundStatus::Succeeded,
-        };
-        let (turn, later) = first_and_later(charge, self.settings);
-        refund.take(turn, self.random);
-        if !refund.status.undone() {
-            charge.amount_refunded = charge.amount_refunded.saturating_add(amount);
-        }
-        let charge_after = charge.render();
-        let rendered = refund.render();
-        let undone = refund.status.undone();
-        self.account.refunds.add(refund);
-        if let Some(status) = later {
-            let at_secs = self.now_secs.saturating_add(ASYNCHRONOUS_SECS);
-            self.account.scheduled.push((at_secs, id, status));
-        }
-        self.account.note(self.now_secs, "refund.created", &rendered, None);
-        if undone {
-            self.account.note(self.now_secs, "refund.failed", &rendered, None);
-        } else {
-            let before = Some(&charge_before);
-            self.account.note(self.now_secs, "charge.refunded", &charge_after, before);
-        }
-        Ok(rendered)
-    }
-
-    /// Stripe's answer to a key that is tagged for agents; nothing is executed.
-    fn approval_required(&mut self) -> Failure {
-        let id = self.random.id("apreq_test_", 24);
-        let request = json!({
-            "id": id,
-            "object": "approval_request",
-            "action": "create_refund",
-            "status": "pending",
-            "dashboard_url": format!("https://dashboard.stripe.com/test/approvals/{id}"),
-            "expires_at": clock::rfc3339(self.now_secs.saturating_add(APPROVAL_SECS)),
-        });
-        Failure::refused("This action requires approval before it is executed.")
-            .code("approval_required")
-            .with("approval_request", request)
     }
 
     pub(crate) fn update_refund(&mut self, id: &str) -> Result<Value, Failure> {
@@ -397,6 +322,93 @@ impl Call<'_> {
 }
 
 impl Account {
+    /// Whether a charge can be refunded at all.
+    fn check_charge(&self, charge: &Charge) -> Result<(), Failure> {
+        let id = &charge.id;
+        if charge.status == ChargeStatus::Failed {
+            let text = format!("Charge {id} failed and cannot be refunded.");
+            return Err(Failure::refused(text).code("charge_not_refundable"));
+        }
+        if charge.refundable() <= 0 {
+            let text = format!("Charge {id} has already been refunded.");
+            return Err(Failure::refused(text).code("charge_already_refunded"));
+        }
+        if !charge.captured {
+            return Err(uncaptured(charge));
+        }
+        if self.dispute_blocks_refunds(id) {
+            let text = format!("Charge {id} has been charged back; cannot issue a refund.");
+            return Err(Failure::refused(text).code("charge_disputed"));
+        }
+        Ok(())
+    }
+
+    /// Whether the charge still has the amount.
+    pub(crate) fn check_refundable(&self, charge: &str, amount: i64) -> Result<(), Failure> {
+        let charge = self.charges.need(charge, "charge")?;
+        self.check_charge(charge)?;
+        if amount <= charge.refundable() {
+            return Ok(());
+        }
+        Err(Failure::refused(format!(
+            "Refund amount ({}) is greater than unrefunded amount on charge ({})",
+            currency::written(amount, &charge.currency),
+            currency::written(charge.refundable(), &charge.currency)
+        )))
+    }
+
+    /// Makes the refund; `amount` is within what the charge can give back.
+    pub(crate) fn make_refund(
+        &mut self,
+        charge: &str,
+        amount: i64,
+        wish: Wish,
+        now_secs: i64,
+        settings: &Settings,
+        random: &mut Random,
+    ) -> Result<Value, Failure> {
+        let id = random.id("re_", 24);
+        let transaction = random.id("txn_", 24);
+        let charge = self.charges.need_mut(charge, "id")?;
+        let charge_before = charge.render();
+        let mut refund = Refund {
+            id: id.clone(),
+            amount,
+            balance_transaction: Some(transaction),
+            charge: charge.id.clone(),
+            created: now_secs,
+            currency: charge.currency.clone(),
+            failure_balance_transaction: None,
+            failure_reason: None,
+            metadata: wish.metadata,
+            payment_intent: charge.payment_intent.clone(),
+            pending_reason: None,
+            reason: wish.reason,
+            status: RefundStatus::Succeeded,
+        };
+        let (turn, later) = first_and_later(charge, settings);
+        refund.take(turn, random);
+        if !refund.status.undone() {
+            charge.amount_refunded = charge.amount_refunded.saturating_add(amount);
+        }
+        let charge_after = charge.render();
+        let rendered = refund.render();
+        let undone = refund.status.undone();
+        self.refunds.add(refund);
+        if let Some(status) = later {
+            let at_secs = now_secs.saturating_add(ASYNCHRONOUS_SECS);
+            self.scheduled.push((at_secs, id, status));
+        }
+        self.note(now_secs, "refund.created", &rendered, None);
+        if undone {
+            self.note(now_secs, "refund.failed", &rendered, None);
+        } else {
+            let before = Some(&charge_before);
+            self.note(now_secs, "charge.refunded", &charge_after, before);
+        }
+        Ok(rendered)
+    }
+
     /// Moves a refund to another status; one that failed or was canceled gives its amount back to
     /// its charge and is then at its end.
     ///

@@ -27,6 +27,9 @@ pub(crate) fn find<'c, 'p>(method: &str, path: &'p str) -> Option<(Route<'c>, &'
         Account, Balance, Charges, Customers, Disputes, Events, PaymentIntents, Refunds,
     };
     use Shape::{Many, One};
+    if let Some(rest) = path.strip_prefix("/v2/core/") {
+        return find_second(method, rest);
+    }
     let segments: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
     let (access, answer, run, id): (Access, Shape, Handler<'c>, &str) =
         match (method, segments.as_slice()) {
@@ -61,6 +64,27 @@ pub(crate) fn find<'c, 'p>(method: &str, path: &'p str) -> Option<(Route<'c>, &'
             ("GET", ["refunds", id]) => (Read, One(Refunds), Call::read_refund, id),
             ("POST", ["refunds", id]) => (Write, One(Refunds), Call::update_refund, id),
             ("POST", ["refunds", id, "cancel"]) => (Write, One(Refunds), Call::cancel_refund, id),
+            _ => return None,
+        };
+    Some((Route { access, answer, run }, id))
+}
+
+/// The same, for what follows `/v2/core/`.
+fn find_second<'c, 'p>(method: &str, path: &'p str) -> Option<(Route<'c>, &'p str)> {
+    use Access::{Read, Write};
+    use Resource::ApprovalRequests;
+    use Shape::{Many, One};
+    let segments: Vec<&str> = path.split('/').collect();
+    let (access, answer, run, id): (Access, Shape, Handler<'c>, &str) =
+        match (method, segments.as_slice()) {
+            ("GET", ["approval_requests"]) => (Read, Many(ApprovalRequests), Call::list_holds, ""),
+            ("GET", ["approval_requests", id]) => {
+                (Read, One(ApprovalRequests), Call::read_hold, id)
+            }
+            (
+                "POST",
+                ["approval_requests", id] | ["approval_requests", id, "submit" | "update"],
+            ) => (Write, One(ApprovalRequests), Call::explain_hold, id),
             _ => return None,
         };
     Some((Route { access, answer, run }, id))

@@ -81,6 +81,8 @@ pub struct StripeConfig {
     pub calls_per_minute: u32,
     /// Where the key comes from; without one, no refund is made.
     pub key: Option<KeyOrigin>,
+    /// Whether Stripe is known to hold refunds of the key for approvals of its own.
+    pub key_agent_tagged: bool,
     /// How long one call may take, 1 second to 1 minute.
     pub timeout: Duration,
     /// The version of Stripe's interface.
@@ -353,6 +355,7 @@ fn read_stripe(reader: &mut Reader<'_>, data_last: bool) -> Option<StripeConfig>
     let calls_per_minute = reader.value(&settings::STRIPE_CALLS_PER_MINUTE, |text| {
         value::number(&settings::STRIPE_CALLS_PER_MINUTE, text)
     });
+    let key_agent_tagged = reader.value(&settings::STRIPE_KEY_AGENT_TAGGED, value::switch);
     let version = reader.value(&settings::STRIPE_VERSION, value::version);
     // A value that is itself at fault, and told, is not held against the key as well.
     let rules = KeyRules {
@@ -368,6 +371,7 @@ fn read_stripe(reader: &mut Reader<'_>, data_last: bool) -> Option<StripeConfig>
         api_base: api_base?,
         calls_per_minute: calls_per_minute?,
         key: key?,
+        key_agent_tagged: key_agent_tagged?,
         timeout: timeout?,
         version: version?,
         webhook: webhook?,

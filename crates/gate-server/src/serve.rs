@@ -276,7 +276,9 @@ pub(crate) async fn start(
             let keys = Arc::clone(&keys);
             let channel = move || {
                 let livemode = keys.state().ok().flatten()?.livemode();
-                Some(Channel { account: account.clone(), livemode, version: version.clone() })
+                let (account, version) = (account.clone(), version.clone());
+                // Only which money is moved: facts of the key go with what is decided.
+                Some(Channel { account, livemode, version, key: None, agent_tagged: false })
             };
             Decider::Remote(Arc::new(remote(there, channel, &world, lookup)))
         }
@@ -298,6 +300,7 @@ pub(crate) async fn start(
             api_base: config.stripe.api_base.to_string(),
             version: config.stripe.version,
             account: config.stripe.account,
+            agent_tagged: config.stripe.key_agent_tagged,
             reads_per_minute: config.stripe.calls_per_minute,
         },
         keys,

@@ -1,7 +1,7 @@
 //! Stripe's webhooks: what they set off.
 //!
-//! A delivery that is genuine and fresh has the refunds of its charge read again from Stripe, and
-//! ours recorded as they now stand; nothing that the event itself says is believed. So deliveries
+//! A delivery that is genuine and fresh has the refunds of its charge, or what waits for its approval
+//! request, read again from Stripe, and ours recorded as they now stand; nothing that the event itself says is believed. So deliveries
 //! may come twice, late, in any order, or before the answer that they are about. A refund that is
 //! not ours is noted in the log and never adopted. What is missed is found by polling.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gate_api::SurfaceError;
-use gate_core::{AccountId, ActionError, ChargeId, Clock, Notes, Refunds};
+use gate_core::{AccountId, ActionError, ChargeId, Clock, HoldId, Notes, Refunds};
 use gate_stripe::{EventKind, WebhookEvent, verify};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -85,35 +85,46 @@ impl Webhooks {
         let event = verify(&secrets, signature, body, self.clock.now())
             .map_err(|error| refused(error.to_string()))?;
         match self.concerned(&event) {
-            Some(charge) => self.take(event, charge).await,
+            Some(what) => self.take(event, what).await,
             None => Ok(()),
         }
     }
 
-    /// The charge to be looked at, if the event is about one of this gateway's account and mode.
-    fn concerned(&self, event: &WebhookEvent) -> Option<ChargeId> {
-        match event.kind {
-            EventKind::ChargeRefunded | EventKind::DisputeChanged | EventKind::RefundChanged => {}
+    /// What is to be looked at, if the event is about this gateway's account and mode.
+    fn concerned(&self, event: &WebhookEvent) -> Option<LookAt> {
+        let is_approval = match event.kind {
+            EventKind::ApprovalChanged => true,
+            EventKind::ChargeRefunded | EventKind::DisputeChanged | EventKind::RefundChanged => {
+                false
+            }
             EventKind::Other(_) => return None,
-        }
+        };
         let livemode = self.keys.state().ok().flatten().map(|key| key.livemode());
         let problem = if livemode.is_none() {
             "there is no Stripe key to look with"
         } else if livemode != Some(event.livemode) {
             "it is of the other mode, test or live, than the Stripe key"
+        } else if is_approval {
+            // Thin events also name the account's own id, which is not known here; what is looked
+            // for is the request's id among those that ours wait for.
+            match &event.hold {
+                Some(id) => return Some(LookAt::Hold(id.clone())),
+                None => "it names no approval request",
+            }
         } else if event.account != self.account {
             "it is of another account than STRIPE_ACCOUNT"
-        } else if event.charge.is_none() {
-            "it names no charge"
         } else {
-            return event.charge.clone();
+            match &event.charge {
+                Some(charge) => return Some(LookAt::Charge(charge.clone())),
+                None => "it names no charge",
+            }
         };
         tracing::warn!(event.id = event.id, error.detail = problem, "a webhook was ignored");
         None
     }
 
-    /// Notes the event, and has its charge looked at unless it was taken before.
-    async fn take(&self, event: WebhookEvent, charge: ChargeId) -> Result<(), SurfaceError> {
+    /// Notes the event, and has what it is about looked at unless it was taken before.
+    async fn take(&self, event: WebhookEvent, what: LookAt) -> Result<(), SurfaceError> {
         if self.tasks.is_closed() {
             return Err(ActionError::ShuttingDown.into());
         }
@@ -127,7 +138,7 @@ impl Webhooks {
         self.tasks.spawn(async move {
             for wait in LOOK_AGAIN_SECS {
                 let turn = looking.acquire().await;
-                let is_done = look(&refunds, &event, &charge).await;
+                let is_done = look(&refunds, &event, &what).await;
                 drop(turn);
                 let again = clock.sleep_until(clock.deadline(Duration::from_secs(wait)));
                 if is_done || unless(&ending, again).await.is_none() {
@@ -140,9 +151,31 @@ impl Webhooks {
     }
 }
 
-/// Whether the charge could be looked at.
-async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) -> bool {
-    match refunds.observe(charge).await {
+/// What an event has looked at.
+enum LookAt {
+    /// All refunds of a charge.
+    Charge(ChargeId),
+    /// What waits for an approval of Stripe's own.
+    Hold(HoldId),
+}
+
+impl LookAt {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Charge(id) => id.as_str(),
+            Self::Hold(id) => id.as_str(),
+        }
+    }
+}
+
+/// Whether it could be looked at.
+async fn look(refunds: &Refunds, event: &WebhookEvent, what: &LookAt) -> bool {
+    let observed = match what {
+        LookAt::Charge(charge) => refunds.observe(charge).await,
+        LookAt::Hold(id) => refunds.observe_hold(id).await,
+    };
+    let subject = what.as_str();
+    match observed {
         Ok(observed) => {
             for (id, state) in observed.ours {
                 let state = state.as_str();
@@ -150,7 +183,7 @@ async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) -> boo
             }
             if observed.others > 0 {
                 let count = observed.others;
-                tracing::info!(event.id, charge.id = %charge, count, "refunds that are not ours");
+                tracing::info!(event.id, subject, count, "refunds that are not ours");
             }
             true
         }
@@ -158,9 +191,9 @@ async fn look(refunds: &Refunds, event: &WebhookEvent, charge: &ChargeId) -> boo
             let code = error.code();
             tracing::warn!(
                 event.id,
-                charge.id = %charge,
+                subject,
                 error.code = code,
-                "a charge was not looked at for a webhook: {error}"
+                "nothing was looked at for a webhook: {error}"
             );
             false
         }
@@ -242,6 +275,40 @@ mod tests {
         let tag = hmac::sign(&key, format!("{stamp}.{body}").as_bytes());
         let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         format!("t={stamp},v1={hex}")
+    }
+
+    /// Events of Stripe's own approvals are thin: they name the request, whatever account they name.
+    #[tokio::test]
+    async fn which_approvals_are_taken_up() {
+        let (test, live) = (Some("rk_test_a1"), Some("rk_live_a1"));
+        #[rustfmt::skip]
+        let table = [
+            // key, our account, what it names,  live,  its context,    taken up
+            (test, None,           "apreq_1",    false, None,           true),
+            (test, None,           "areq_1",     false, Some("acct_1"), true),
+            (test, Some("acct_1"), "apreq_1",    false, Some("acct_1"), true),
+            (live, None,           "apreq_1",    true,  None,           true),
+            (test, None,           "apreq_1",    true,  None,           false),
+            (live, None,           "apreq_1",    false, None,           false),
+            (None, None,           "apreq_1",    false, None,           false),
+            (test, None,           "apreq/../1", false, None,           false),
+        ];
+        for (key, ours, names, livemode, context, taken) in table {
+            let (gateway, store) = gateway(key, ours);
+            let body = json!({
+                "id": "evt_1", "object": "v2.core.event", "livemode": livemode, "context": context,
+                "type": "v2.core.approval_request.succeeded",
+                "related_object": { "id": names, "type": "v2.core.approval_request" },
+            })
+            .to_string();
+            let signature = signature(&body);
+            for _ in 0..2 {
+                let answer = gateway.webhooks.receive(Some(&signature), body.as_bytes()).await;
+                assert_eq!(answer, Ok(()), "{names}");
+            }
+            gateway.finish_money_work().await;
+            assert_eq!(store.commits(), u64::from(taken), "{names} {key:?} {livemode}");
+        }
     }
 
     /// Every genuine event is received; only those of our account and mode are taken up.

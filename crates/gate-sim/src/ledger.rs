@@ -176,6 +176,8 @@ impl Ledger {
                     }
                 }
                 Write::SurrenderKey(id) => self.surrender(id, &mut booked),
+                // A fact of the key's, and of no intent's.
+                Write::TagKey { .. } => {}
             }
         }
         for id in touched {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use gate_core::{
     AccountId, Channel, Charge, ChargeFacts, ChargeId, ChargeStatus, CustomerFact, CustomerId,
-    DecisionReason, Dispute, PaymentIntentId, ReasonCode, Requirement, Timestamp, UserName, Vote,
+    DecisionReason, Dispute, KeyMark, PaymentIntentId, ReasonCode, Requirement, Timestamp,
+    UserName, Vote,
 };
 use gate_money::{Amount, Currency, MicroUsd};
 use serde::{Deserialize, Serialize};
@@ -129,6 +130,11 @@ pub(super) struct SeenRow {
     account: Option<String>,
     livemode: bool,
     version: String,
+    // Newer than the others: rows of before do not have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    agent_tagged: bool,
 }
 
 impl SeenRow {
@@ -145,7 +151,7 @@ impl SeenRow {
             customer,
             created_at,
             facts,
-            channel: Channel { account, livemode, version },
+            channel: Channel { account, livemode, version, key, agent_tagged },
         } = charge;
         let ChargeFacts {
             payment_method_type,
@@ -180,6 +186,8 @@ impl SeenRow {
             account: account.as_ref().map(ToString::to_string),
             livemode: *livemode,
             version: version.clone(),
+            key: key.as_ref().map(ToString::to_string),
+            agent_tagged: *agent_tagged,
         }
     }
 
@@ -220,6 +228,8 @@ impl SeenRow {
                 account: self.account.map(|id| AccountId::parse(&id)).transpose().ok()?,
                 livemode: self.livemode,
                 version: self.version,
+                key: self.key.map(|mark| KeyMark::parse(&mark)).transpose().ok()?,
+                agent_tagged: self.agent_tagged,
             },
         })
     }

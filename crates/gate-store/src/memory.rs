@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use gate_core::{
-    AgentId, AgentName, Approval, ApprovalId, Clock, CustomerId, GatewayId, Intent, IntentId,
-    State, Timestamp,
+    AgentId, AgentName, Approval, ApprovalId, Clock, CustomerId, GatewayId, HoldId, Intent,
+    IntentId, KeyMark, State, Timestamp,
 };
 use gate_money::{MicroUsd, RateTable};
 use tokio::sync::watch;
@@ -40,6 +40,7 @@ struct Data {
     policies: BTreeMap<u64, PolicyRow>,
     rates: Option<RateTable>,
     stops: BTreeMap<Scope, StopRow>,
+    agent_tagged_keys: BTreeMap<KeyMark, Timestamp>,
     stripe_events: BTreeMap<String, Timestamp>,
     gateways: BTreeMap<GatewayId, GatewayRow>,
     nonces: BTreeMap<Nonce, Timestamp>,
@@ -159,6 +160,10 @@ impl Data {
             agents: if reads.agents { self.agents_by_name() } else { Vec::new() },
             policy: self.policy().filter(|_| reads.policy).cloned(),
             stops: if reads.policy { self.stops.values().cloned().collect() } else { Vec::new() },
+            agent_tagged_keys: match reads.policy {
+                true => self.agent_tagged_keys.keys().cloned().collect(),
+                false => Vec::new(),
+            },
             policies: match reads.policies {
                 true => self.policies.values().cloned().collect(),
                 false => Vec::new(),
@@ -306,8 +311,11 @@ impl Data {
             .filter(|intent| due.includes(now, intent))
             .filter(|intent| !matches!(due, Due::Approved) || !self.is_stopped(intent))
             .collect();
-        if matches!(due, Due::Followed) {
+        if matches!(due, Due::Followed | Due::Awaiting(None)) {
             found.sort_by_key(|intent| intent.follow_at);
+        }
+        if matches!(due, Due::Awaiting(Some(_))) {
+            found.sort_by_key(|intent| hold_of(intent).is_none());
         }
         found.into_iter().take(limit).cloned().collect()
     }
@@ -373,7 +381,8 @@ impl Data {
             | Write::PutStop(_)
             | Write::PutWebhook(_)
             | Write::Release(_)
-            | Write::SurrenderKey(_) => false,
+            | Write::SurrenderKey(_)
+            | Write::TagKey { .. } => false,
         }
     }
 
@@ -472,6 +481,11 @@ impl Data {
                     self.set(undo, |data| &mut data.users, user.to_string(), Some(row));
                 }
             }
+            Write::TagKey { key, at } => {
+                if !self.agent_tagged_keys.contains_key(&key) {
+                    self.set(undo, |data| &mut data.agent_tagged_keys, key, Some(at));
+                }
+            }
             Write::SurrenderKey(id) => {
                 if let Some(kept) = self.intents.get(&id) {
                     let intent = kept.intent.clone();
@@ -539,6 +553,10 @@ fn overflow(error: gate_money::MoneyError) -> StoreError {
     StoreError::Corrupt(format!("a window's spend: {error}"))
 }
 
+fn hold_of(intent: &Intent) -> Option<&HoldId> {
+    intent.approval.as_ref()?.hold_id.as_ref()
+}
+
 impl Due {
     fn includes(&self, now: Timestamp, intent: &Intent) -> bool {
         let free = intent.lease_until.is_none_or(|until| until <= now);
@@ -553,6 +571,15 @@ impl Due {
             }
             Self::Attempt(attempt) => {
                 intent.state == State::Submitted && intent.attempt == *attempt
+            }
+            Self::Awaiting(None) => {
+                free && intent.state == State::AwaitingStripe
+                    && intent.follow_at.is_some_and(|at| at <= now)
+            }
+            Self::Awaiting(Some(id)) => {
+                free && intent.state == State::AwaitingStripe
+                    && approval.is_some()
+                    && hold_of(intent).is_none_or(|of| of == id)
             }
             Self::Followed => {
                 free && intent.state == State::Settled

@@ -9,10 +9,11 @@ use crate::port::StoreError;
 use crate::rows::rows;
 
 /// Every step, in order; the first is number 1.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("migrations/0001_begin.sql"),
     include_str!("migrations/0002_gateways.sql"),
-    include_str!("migrations/0003_webhooks.sql"),
+    include_str!("migrations/0003_holds.sql"),
+    include_str!("migrations/0004_webhooks.sql"),
 ];
 
 const APPLIED: &str = include_str!("sql/migrations.sql");

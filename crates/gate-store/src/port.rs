@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::{
-    AccountId, AgentId, Approval, ApprovalId, AttemptId, CustomerId, GatewayId, IdempotencyKey,
-    Intent, IntentId, State, Target, Timestamp, UserName, Wanted,
+    AccountId, AgentId, Approval, ApprovalId, AttemptId, CustomerId, GatewayId, HoldId,
+    IdempotencyKey, Intent, IntentId, KeyMark, State, Target, Timestamp, UserName, Wanted,
 };
 use gate_money::{MicroUsd, RateTable};
 
@@ -86,7 +86,7 @@ pub struct Reads {
     pub due_of: Option<Money>,
     /// When the event with this id was noted.
     pub event: Option<String>,
-    /// The policy in force, every stop, what counts in windows that are open now of the agent that
+    /// The policy in force, every stop, the Stripe keys known to be agent-tagged, what counts in windows that are open now of the agent that
     /// is read (or whose intent is read) and of all teams, and that agent's recent refunds.
     pub policy: bool,
     /// The customer of the charge that is decided on: what counts in its open windows with the
@@ -179,6 +179,10 @@ pub struct IntentQuery {
 /// Work that is due now.
 #[derive(Clone, Debug)]
 pub enum Due {
+    /// Waiting for an approval of Stripe's own, due to be looked at, and under nobody's lease; the one
+    /// that is due longest first. Given a request of Stripe's: what waits for it, due or not, and
+    /// then what waits for one that is not known.
+    Awaiting(Option<HoldId>),
     /// Approved, to be executed by a gateway, still usable, under nobody's lease, and not held by a
     /// stop: what is held must not stand in the way of the rest.
     Approved,
@@ -244,6 +248,8 @@ pub struct Snapshot {
     pub policy: Option<PolicyRow>,
     /// Every stop in force.
     pub stops: Vec<StopRow>,
+    /// The Stripe keys that are known to be agent-tagged.
+    pub agent_tagged_keys: Vec<KeyMark>,
     /// What counts in windows that are open now: the agent's, the customer's with it, all teams'.
     pub spent: Vec<Spent>,
     /// How many refunds of the agent were submitted within the last hour and left, or may have.
@@ -346,6 +352,13 @@ pub enum Write {
         user: UserName,
         /// What they are from now on.
         roles: Vec<String>,
+    },
+    /// Remembers that a Stripe key is agent-tagged; once is enough.
+    TagKey {
+        /// The key.
+        key: KeyMark,
+        /// When that was found out.
+        at: Timestamp,
     },
     /// Lets an intent go on without its key, for another to take it over.
     SurrenderKey(IntentId),
@@ -481,6 +494,7 @@ impl Write {
             Self::Reserve { .. } => "spend is reserved already, or for no intent",
             Self::SetRoles { .. } => "there is no such user",
             Self::SurrenderKey(_) => "a key",
+            Self::TagKey { .. } => "a key of Stripe's",
             Self::UpdateIntent { .. } => {
                 "the intent is in another state, or another's, or its approval is"
             }

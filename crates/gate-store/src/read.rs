@@ -4,8 +4,8 @@
 use futures_util::future::try_join_all;
 use futures_util::try_join;
 use gate_core::{
-    AccountId, AgentId, AgentName, CustomerId, GatewayId, Intent, IntentId, Source, Target,
-    Timestamp, Wanted,
+    AccountId, AgentId, AgentName, CustomerId, GatewayId, Intent, IntentId, KeyMark, Source, State,
+    Target, Timestamp, Wanted,
 };
 use gate_money::{Currency, Decimal, RateTable};
 
@@ -78,11 +78,12 @@ pub(crate) async fn snapshot(
     };
     let (gateway, gateways, nonce_used) =
         try_join!(gateway, asked(reads.gateways, gateways(connection)), nonce_used)?;
-    let (agents, policy, policies, stops, rates, users, webhooks, books) = try_join!(
+    let (agents, policy, policies, stops, agent_tagged_keys, rates, users, webhooks, books) = try_join!(
         asked(reads.agents, agents(connection)),
         asked(reads.policy, policy(connection)),
         asked(reads.policies, policies(connection)),
         asked(reads.policy, stops(connection)),
+        asked(reads.policy, agent_tagged_keys(connection)),
         asked(reads.rates, rates(connection)),
         asked(reads.users, users(connection)),
         asked(reads.webhooks, webhooks(connection)),
@@ -101,6 +102,7 @@ pub(crate) async fn snapshot(
         policy,
         policies,
         stops,
+        agent_tagged_keys,
         rates,
         users,
         webhooks,
@@ -358,6 +360,7 @@ async fn work(
     const ATTEMPT: &str = include_str!("sql/due_attempt.sql");
     const EXPIRED: &str = include_str!("sql/due_expired.sql");
     const FOLLOWED: &str = include_str!("sql/due_followed.sql");
+    const HOLD: &str = include_str!("sql/due_hold.sql");
     const ONE: &str = include_str!("sql/due_one.sql");
     const SUBMITTED: &str = include_str!("sql/due_submitted.sql");
     let unused_since = now.before(USABLE_AFTER_APPROVAL).millis();
@@ -365,6 +368,9 @@ async fn work(
     // Without a mode, work of every mode and account.
     let mode = of.map(|money| i64::from(money.livemode));
     let account = of.and_then(|money| money.account.as_ref()).map(AccountId::as_str);
+    let followed = |state: State| {
+        intents(connection, FOLLOWED, params![now, state.as_str(), mode, account, limit])
+    };
     match due {
         Due::Approved => {
             let params = params![now, unused_since, mode, account, limit];
@@ -377,7 +383,11 @@ async fn work(
             let params = params![now, unused_since, mode, account, limit];
             intents(connection, EXPIRED, params).await
         }
-        Due::Followed => intents(connection, FOLLOWED, params![now, mode, account, limit]).await,
+        Due::Awaiting(None) => followed(State::AwaitingStripe).await,
+        Due::Awaiting(Some(id)) => {
+            intents(connection, HOLD, params![id.as_str(), now, mode, account, limit]).await
+        }
+        Due::Followed => followed(State::Settled).await,
         Due::One(id) => {
             intents(connection, ONE, params![id.as_str(), now, mode, account, limit]).await
         }
@@ -530,6 +540,14 @@ async fn stops(connection: &impl Database) -> Result<Vec<StopRow>, StoreError> {
             note: cells.owned_if("note")?,
             at: cells.time("stopped_at")?,
         })
+    })
+    .await
+}
+
+async fn agent_tagged_keys(connection: &impl Database) -> Result<Vec<KeyMark>, StoreError> {
+    const SQL: &str = include_str!("sql/agent_tagged_keys.sql");
+    rows(connection, SQL, "agent_tagged_keys", params![], |cells| {
+        cells.parsed("mark", KeyMark::parse)
     })
     .await
 }

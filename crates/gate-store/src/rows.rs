@@ -189,6 +189,8 @@ pub(crate) fn approval(cells: &mut Cells<'_>) -> Result<(IntentId, Approval), St
         note: cells.owned_if("note")?,
         justifications: cells.parsed("justifications", |text| serde_json::from_str(text))?,
         on_approval: cells.parsed("on_approval", on_approval)?,
+        hold_id: cells.parsed_if("hold_id", gate_core::HoldId::parse)?,
+        hold_url: cells.parsed_if("hold_url", gate_core::HoldUrl::parse)?,
     };
     Ok((intent, approval))
 }
@@ -211,6 +213,8 @@ pub(crate) fn approval_values<'a>(
         text_if(approval.note.as_deref()),
         json(&approval.justifications)?,
         text(on_approval_name(approval.on_approval)),
+        text_if(approval.hold_id.as_ref().map(|id| id.as_str())),
+        text_if(approval.hold_url.as_ref().map(|url| url.as_str())),
     ])
 }
 

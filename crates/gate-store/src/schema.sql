@@ -96,8 +96,17 @@ CREATE TABLE approvals (
     decided_by TEXT,
     note TEXT,
     justifications TEXT NOT NULL,
-    on_approval TEXT NOT NULL
+    on_approval TEXT NOT NULL,
+    hold_id TEXT,
+    hold_url TEXT
 ) STRICT;
+
+CREATE INDEX approvals_by_hold ON approvals (hold_id) WHERE hold_id IS NOT NULL;
+
+CREATE TABLE agent_tagged_keys (
+    mark TEXT NOT NULL PRIMARY KEY,
+    noted_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE policies (
     version INTEGER NOT NULL PRIMARY KEY,

@@ -7,7 +7,8 @@ const SQL_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql");
 
 /// Statements that read a whole table because that is what they are for. None is part of a decision
 /// but the stops, of which there are as many as a person made.
-pub(crate) const WHOLE_TABLES: [&str; 10] = [
+pub(crate) const WHOLE_TABLES: [&str; 11] = [
+    "agent_tagged_keys",
     "agents",
     "gateways",
     "key_holders",

@@ -46,6 +46,10 @@ pub(crate) async fn make(
         Write::Reserve { intent, usd, windows } => to.reserve(intent, *usd, windows).await?,
         Write::SetRoles { user, roles } => to.set_roles(user, roles).await?,
         Write::SurrenderKey(intent) => to.surrender_key(intent).await?,
+        Write::TagKey { key, at } => {
+            const SQL: &str = include_str!("sql/tag_key.sql");
+            to.run(SQL, params![key.as_str(), at.millis()]).await?;
+        }
         Write::UpdateIntent { was, intent } => to.update_intent(*was, intent).await?,
         Write::UseNonce { nonce, at, keep_since } => to.use_nonce(nonce, *at, *keep_since).await?,
     }

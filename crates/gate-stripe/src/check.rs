@@ -39,7 +39,7 @@ impl StripeClient {
         for permission in PERMISSIONS {
             let resource = permission.resource;
             let query: &[(&str, &str)] = match resource {
-                Resource::Balance => &[],
+                Resource::Approvals | Resource::Balance => &[],
                 Resource::PaymentIntents
                 | Resource::Charges
                 | Resource::Refunds

@@ -6,13 +6,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use form_urlencoded::Serializer;
 use gate_core::{
-    AccountId, Channel, Charge, ChargeId, Clock, Deadline, Dispute, Doubt, ListedRefund,
-    PaymentIntentId, Processor, ReadError, Refund, SendError, Target, Ticket, Timestamp,
+    AccountId, Channel, Charge, ChargeId, Clock, Deadline, Dispute, Doubt, HoldId, HoldSeen,
+    ListedRefund, PaymentIntentId, Processor, ReadError, Refund, SendError, Target, Ticket,
+    Timestamp,
 };
 use gate_http::{HeaderText, Method, Request, Response, Transport, TransportError};
 use serde::de::DeserializeOwned;
 
 use crate::guard::CALLS_PER_MINUTE;
+use crate::holds::{self, HOLDS_VERSION};
 use crate::key::{KeySource, StripeKey};
 use crate::permissions::Resource;
 use crate::problem::request_id;
@@ -42,6 +44,9 @@ pub struct StripeConfig {
     pub version: String,
     /// The connected account that is read and refunded on, where there is one.
     pub account: Option<AccountId>,
+    /// Whether Stripe will hold refunds of the key for approvals of its own; also learnt from the
+    /// first that it holds.
+    pub agent_tagged: bool,
     /// Most calls that [`StripeReads`](crate::StripeReads) makes in any 60 s, at least 1; more than
     /// ten in a second it never makes. Refunds are not counted.
     pub reads_per_minute: u32,
@@ -53,6 +58,7 @@ impl Default for StripeConfig {
             api_base: API_BASE.to_owned(),
             version: STRIPE_VERSION.to_owned(),
             account: None,
+            agent_tagged: false,
             reads_per_minute: CALLS_PER_MINUTE,
         }
     }
@@ -83,6 +89,8 @@ struct Limits {
     key: Option<StripeKey>,
     /// Customers cannot be read, so their age stays unknown.
     no_customers: bool,
+    /// Stripe held a refund of it.
+    agent_tagged: bool,
     /// Charges cannot be had along with their payment intents, only by their own ids.
     no_latest_charge: bool,
 }
@@ -94,7 +102,14 @@ struct Call<'a> {
     version: &'a str,
     account: Option<&'a AccountId>,
     idempotency_key: Option<String>,
-    form: Option<&'a str>,
+    body: Option<Body<'a>>,
+}
+
+/// What is sent: a form, as the first version of Stripe's interface takes it, or JSON for the second,
+/// which also knows the account by another header.
+enum Body<'a> {
+    Form(&'a str),
+    Json(String),
 }
 
 impl StripeClient {
@@ -158,6 +173,8 @@ impl StripeClient {
             account: self.config.account.clone(),
             livemode: key.livemode(),
             version: self.config.version.clone(),
+            key: key.mark(),
+            agent_tagged: self.config.agent_tagged || self.limits(key).agent_tagged,
         }
     }
 
@@ -192,7 +209,26 @@ impl StripeClient {
             version: &self.config.version,
             account: self.config.account.as_ref(),
             idempotency_key: None,
-            form: None,
+            body: None,
+        };
+        self.send(key, call, by).await
+    }
+
+    /// One call about an approval request.
+    async fn ask_of_hold(
+        &self,
+        key: &StripeKey,
+        path: &str,
+        body: Option<Body<'_>>,
+        by: Deadline,
+    ) -> Result<Response, TransportError> {
+        let call = Call {
+            method: if body.is_some() { Method::Post } else { Method::Get },
+            path,
+            version: HOLDS_VERSION,
+            account: self.config.account.as_ref(),
+            idempotency_key: None,
+            body,
         };
         self.send(key, call, by).await
     }
@@ -207,21 +243,27 @@ impl StripeClient {
         let mut headers =
             vec![("Authorization", key.authorization()), ("Stripe-Version", call.version.into())];
         if let Some(account) = call.account {
-            headers.push(("Stripe-Account", account.as_str().into()));
+            let second = call.path.starts_with("/v2/");
+            let name = if second { "Stripe-Context" } else { "Stripe-Account" };
+            headers.push((name, account.as_str().into()));
         }
         if let Some(key) = call.idempotency_key {
             headers.push(("Idempotency-Key", HeaderText::Plain(key)));
         }
-        if call.form.is_some() {
-            headers.push(("Content-Type", "application/x-www-form-urlencoded".into()));
-        }
-        let base = self.config.api_base.trim_end_matches('/');
-        let request = Request {
-            method: call.method,
-            url: format!("{base}{}", call.path),
-            headers,
-            body: call.form.unwrap_or_default().as_bytes().to_vec(),
+        let body = match call.body {
+            None => Vec::new(),
+            Some(Body::Form(form)) => {
+                headers.push(("Content-Type", "application/x-www-form-urlencoded".into()));
+                form.as_bytes().to_vec()
+            }
+            Some(Body::Json(text)) => {
+                headers.push(("Content-Type", "application/json".into()));
+                text.into_bytes()
+            }
         };
+        let base = self.config.api_base.trim_end_matches('/');
+        let request =
+            Request { method: call.method, url: format!("{base}{}", call.path), headers, body };
         let began = self.clock.uptime();
         let answer = self.transport.send(request, by).await;
         let took = self.clock.uptime().saturating_sub(began);
@@ -431,13 +473,16 @@ impl Processor for StripeClient {
             version: &fixed.version,
             account: fixed.account.as_ref(),
             idempotency_key: Some(ticket.idempotency_key()),
-            form: Some(&fixed.form),
+            body: Some(Body::Form(&fixed.form)),
         };
         let answer = self.send(&key, call, by).await;
         let status = answer.as_ref().ok().map(|response| response.status);
         let request = answer.as_ref().ok().and_then(request_id).map(str::to_owned);
         let error = answer.as_ref().err().map(ToString::to_string);
         let found = outcome(answer, ticket, &self.channel_of(&key));
+        if matches!(found, Err(SendError::Held(_))) {
+            self.limits(&key).agent_tagged = true;
+        }
         tracing::info!(
             intent.id = ticket.intent().as_str(),
             http.status = status,
@@ -478,6 +523,46 @@ impl Processor for StripeClient {
             }
         }
         Err(unreadable(Unusable("more refunds of one charge than are read")))
+    }
+
+    async fn hold(&self, id: &HoldId, by: Deadline) -> Result<HoldSeen, ReadError> {
+        let key = self.key()?;
+        let answer = self.ask_of_hold(&key, &holds::path(id, ""), None, by).await;
+        let request: serde_json::Value = read(answer, Resource::Approvals, &self.channel_of(&key))
+            .inspect_err(|error| {
+                tracing::warn!(
+                    approval_request.id = id.as_str(),
+                    ?error,
+                    "Stripe's own approval could not be read; its refund is still looked for"
+                );
+            })?;
+        let seen = holds::seen(&request);
+        if seen.hold.id.as_ref().is_some_and(|of| of != id) {
+            return Err(unreadable(Unusable("another approval request than the one asked for")));
+        }
+        Ok(seen)
+    }
+
+    async fn justify(&self, id: &HoldId, words: &str, by: Deadline) {
+        let Some(key) = self.keys.key() else { return };
+        let reason = serde_json::json!({ "reason": words }).to_string();
+        let mut status = None;
+        // The call was renamed twice; a name that Stripe does not know is a 404.
+        for verb in ["", "/update", "/submit"] {
+            let body = Some(Body::Json(reason.clone()));
+            let answer = self.ask_of_hold(&key, &holds::path(id, verb), body, by).await;
+            status = answer.ok().map(|response| response.status);
+            if !matches!(status, Some(404 | 405)) {
+                break;
+            }
+        }
+        if !matches!(status, Some(200..=299)) {
+            tracing::warn!(
+                approval_request.id = id.as_str(),
+                http.status = status,
+                "Stripe was not told what the agent said: the refund waits there without it"
+            );
+        }
     }
 }
 

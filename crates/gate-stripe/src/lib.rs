@@ -20,6 +20,7 @@ mod client;
 mod connector;
 mod cursor;
 mod guard;
+mod holds;
 mod key;
 mod permissions;
 mod problem;

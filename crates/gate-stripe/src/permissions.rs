@@ -16,6 +16,8 @@ pub enum Resource {
     Customers,
     /// Disputes.
     Disputes,
+    /// Stripe's own approvals; only of use to an agent-tagged key, and not in the table.
+    Approvals,
 }
 
 /// How much of a resource is needed.
@@ -95,6 +97,7 @@ impl Resource {
             Self::Refunds => "Refunds",
             Self::Customers => "Customers",
             Self::Disputes => "Disputes",
+            Self::Approvals => "Approval requests",
         }
     }
 
@@ -119,6 +122,7 @@ impl Resource {
             Self::Refunds => "/v1/refunds",
             Self::Customers => "/v1/customers",
             Self::Disputes => "/v1/disputes",
+            Self::Approvals => "/v2/core/approval_requests",
         }
     }
 }

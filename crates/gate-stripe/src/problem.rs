@@ -6,9 +6,11 @@
 
 use std::time::Duration;
 
-use gate_core::{Hold, Timestamp};
+use gate_core::Hold;
 use gate_http::Response;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::holds::held;
 
 /// Longest text of Stripe's that is passed on, in characters.
 const SHOWN_CHARS_MAX: usize = 300;
@@ -55,7 +57,7 @@ impl Problem {
             code: text("code"),
             param: text("param"),
             message: text("message"),
-            hold: error.and_then(hold),
+            hold: error.and_then(held),
             after: response.header("retry-after").and_then(seconds),
             should_retry: match (
                 is("stripe-should-retry", "true"),
@@ -92,23 +94,6 @@ pub(crate) fn request_id(response: &Response) -> Option<&str> {
         id.len() <= 64
             && id.starts_with("req_")
             && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-    })
-}
-
-/// The interface of approvals is a preview and has moved before: the code alone tells, or the
-/// object alone.
-fn hold(error: &Map<String, Value>) -> Option<Hold> {
-    let approval = error.get("approval_request").and_then(Value::as_object);
-    let code = error.get("code").and_then(Value::as_str);
-    if code != Some("approval_required") && approval.is_none() {
-        return None;
-    }
-    let text = |name| approval.and_then(|it| it.get(name)).and_then(Value::as_str);
-    Some(Hold {
-        id: text("id").map(str::to_owned),
-        expires_at: text("expires_at")
-            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
-            .map(|at| Timestamp::from_millis(at.as_millisecond())),
     })
 }
 

@@ -77,7 +77,7 @@ mod tests {
     proptest! {
         #[test]
         fn only_a_200_of_json_is_an_object(status in 0_u16..700, body: Vec<u8>) {
-            let channel = Channel { account: None, livemode: false, version: String::new() };
+            let channel = Channel { account: None, livemode: false, version: String::new(), key: None, agent_tagged: false };
             let valid = status == 200 && serde_json::from_slice::<Value>(&body).is_ok();
             let response = Response { status, headers: Vec::new(), body };
             let found = read::<Value>(Ok(response), Resource::Charges, &channel);

@@ -5,7 +5,7 @@
 //! is known to mean that nothing moved. Whatever is unclear is unknown.
 
 use gate_core::bugs::{self, Bug};
-use gate_core::{Channel, Doubt, FailureCode, Refund, Refusal, SendError, Ticket};
+use gate_core::{Channel, Doubt, FailureCode, Hold, Refund, Refusal, SendError, Ticket};
 use gate_http::{Response, TransportError};
 
 use crate::permissions::Resource;
@@ -62,7 +62,7 @@ fn classify(
     };
     let problem = Problem::of(&response);
     if let Some(hold) = problem.hold {
-        return Err(SendError::Held(hold));
+        return Err(SendError::Held(Hold { key: channel.key.clone(), ..hold }));
     }
     match problem.status {
         200..=299 => serde_json::from_slice::<RefundWire>(&response.body)
@@ -183,7 +183,13 @@ fn known_refusal(problem: &Problem) -> Option<(FailureCode, &'static str)> {
         FailureCode::ChargeNotRefundable => {
             "Stripe no longer refunds this charge; the money has to go back another way"
         }
-        FailureCode::NotFoundAtStripe | FailureCode::RefundCanceled | FailureCode::RefundFailed => {
+        FailureCode::ApprovalCanceled
+        | FailureCode::ApprovalExpired
+        | FailureCode::ApprovalFailed
+        | FailureCode::ApprovalRejected
+        | FailureCode::NotFoundAtStripe
+        | FailureCode::RefundCanceled
+        | FailureCode::RefundFailed => {
             "Stripe knows no such charge in the gateway's account and mode; nothing was refunded"
         }
     };
@@ -209,7 +215,13 @@ mod tests {
     use serde_json::Value;
 
     fn channel() -> Channel {
-        Channel { account: None, livemode: false, version: String::new() }
+        Channel {
+            account: None,
+            livemode: false,
+            version: String::new(),
+            key: None,
+            agent_tagged: false,
+        }
     }
 
     /// Bodies near enough to Stripe's to reach every branch.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use gate_core::{AccountId, ChargeId, RefundId, Timestamp};
+use gate_core::{AccountId, ChargeId, HoldId, RefundId, Timestamp};
 use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -109,6 +109,8 @@ pub struct WebhookEvent {
     pub charge: Option<ChargeId>,
     /// The refund that it is about, where there is one.
     pub refund: Option<RefundId>,
+    /// The approval request of Stripe's own that it is about, where there is one.
+    pub hold: Option<HoldId>,
     /// Whether it is about live money; false where the event does not say.
     pub livemode: bool,
     /// The connected account that it happened in; absent for the account's own events.
@@ -118,11 +120,14 @@ pub struct WebhookEvent {
 /// The kinds of event that tell the gateway to look at something again.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum EventKind {
+    /// `v2.core.approval_request.…`: an approval of Stripe's own was asked for, given, refused or
+    /// carried out.
+    ApprovalChanged,
     /// `charge.refunded`: more of a charge has been refunded, by whomever.
     ChargeRefunded,
     /// `charge.dispute.…`: a dispute or an inquiry was opened, changed or closed.
     DisputeChanged,
-    /// Anything else, by Stripe's name for it; empty where it has none. Also every thin event.
+    /// Anything else, by Stripe's name for it; empty where it has none.
     Other(String),
     /// `refund.…` and `charge.refund.updated`: a refund was made, moved on or failed.
     RefundChanged,
@@ -268,26 +273,34 @@ impl WebhookEvent {
         let own = text("/data/object/id");
         // An id, or the object where it was expanded.
         let named = text("/data/object/charge").or_else(|| text("/data/object/charge/id"));
-        let (charge, refund) = match kind {
-            EventKind::ChargeRefunded => (own, None),
-            EventKind::DisputeChanged => (named, None),
-            EventKind::Other(_) => (None, None),
-            EventKind::RefundChanged => (named, own),
+        let (charge, refund, hold) = match kind {
+            EventKind::ApprovalChanged => (None, None, text("/related_object/id")),
+            EventKind::ChargeRefunded => (own, None, None),
+            EventKind::DisputeChanged => (named, None, None),
+            EventKind::Other(_) => (None, None, None),
+            EventKind::RefundChanged => (named, own, None),
         };
         Some(Self {
             id,
             kind,
             charge: charge.and_then(|id| ChargeId::parse(id).ok()),
             refund: refund.and_then(|id| RefundId::parse(id).ok()),
+            hold: hold.and_then(|id| HoldId::parse(id).ok()),
             livemode: event.get("livemode").and_then(Value::as_bool).unwrap_or(false),
-            account: text("/account").and_then(|id| AccountId::parse(id).ok()),
+            account: text("/account")
+                .or_else(|| text("/context"))
+                .and_then(|id| AccountId::parse(id).ok()),
         })
     }
 }
 
 impl EventKind {
-    /// The kind of an event of type `name`; only v1 events, `object: "event"`, carry an object.
+    /// The kind of an event of type `name`. Only v1 events, `object: "event"`, carry an object; thin
+    /// ones, `object: "v2.core.event"`, name it.
     fn of(object: Option<&str>, name: &str) -> Self {
+        if name.starts_with("v2.core.approval_request.") && object != Some("event") {
+            return Self::ApprovalChanged;
+        }
         if object != Some("event") {
             return Self::Other(name.to_owned());
         }

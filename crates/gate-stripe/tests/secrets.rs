@@ -106,7 +106,13 @@ async fn no_key_is_ever_shown(lines: &Lines) {
         shown.push_str(&format!("{:?}\n", reading.refunds_of(&charge, BY).await));
         let transport = Told::answering(vec![answer]);
         let sending = client(transport.clone(), key, None);
-        let channel = Channel { account: None, livemode: false, version: "v".to_owned() };
+        let channel = Channel {
+            account: None,
+            livemode: false,
+            version: "v".to_owned(),
+            key: None,
+            agent_tagged: false,
+        };
         shown.push_str(&format!("{:?}\n", attempt(sending, channel).await));
         shown.push_str(&format!("{:?}\n", transport.asked.lock().unwrap()));
     }

@@ -171,6 +171,7 @@ fn what_events_are_about() {
         });
         let found = read(&event).unwrap();
         let told = match &found.kind {
+            EventKind::ApprovalChanged => "approval".to_owned(),
             EventKind::ChargeRefunded => "charge".to_owned(),
             EventKind::DisputeChanged => "dispute".to_owned(),
             EventKind::Other(name) => format!("other {name}"),
@@ -188,18 +189,41 @@ fn what_events_are_about() {
     }
 }
 
+/// The seven events of Stripe's own approvals name the request, and nothing that counts.
+#[test]
+fn approvals_are_named_by_their_thin_events() {
+    let steps =
+        ["created", "approved", "rejected", "canceled", "expired", "succeeded", "failed", "new"];
+    for step in steps {
+        for (id, hold) in [("apreq_1", Some("apreq_1")), ("areq_1", Some("areq_1")), ("a/b", None)]
+        {
+            let event = json!({
+                "id": "evt_1", "object": "v2.core.event", "livemode": true, "context": "acct_1",
+                "type": format!("v2.core.approval_request.{step}"),
+                "related_object": { "id": id, "type": "v2.core.approval_request" },
+            });
+            let found = read(&event).unwrap();
+            assert_eq!(found.kind, EventKind::ApprovalChanged, "{step}");
+            assert_eq!(found.hold.as_ref().map(|id| id.as_str()), hold, "{step} {id}");
+            assert_eq!((found.charge, found.refund, found.livemode), (None, None, true));
+            assert_eq!(found.account.unwrap().as_str(), "acct_1");
+        }
+    }
+}
+
 #[test]
 fn thin_events_are_only_named() {
     let thin = json!({
         "id": "evt_test_65", "object": "v2.core.event", "livemode": false, "context": null,
-        "type": "v2.core.approval_request.succeeded", "created": "2026-10-30T12:00:00.000Z",
-        "related_object": { "id": "apreq_1", "type": "v2.core.approval_request", "url": "/v2/x" },
+        "type": "v2.core.account.updated", "created": "2026-10-30T12:00:00.000Z",
+        "related_object": { "id": "acct_1", "type": "v2.core.account", "url": "/v2/x" },
     });
     let expected = WebhookEvent {
         id: "evt_test_65".to_owned(),
-        kind: EventKind::Other("v2.core.approval_request.succeeded".to_owned()),
+        kind: EventKind::Other("v2.core.account.updated".to_owned()),
         charge: None,
         refund: None,
+        hold: None,
         livemode: false,
         account: None,
     };

@@ -12,11 +12,12 @@ use crate::table::{TABLE, Tool};
 const LISTED: [&str; 2] = ["status", "decision"];
 /// The members that no next step depends on. They are answered like all others, and left out of
 /// the outline, which need not be complete.
-const LEFT_OUT: [&str; 13] = [
+const LEFT_OUT: [&str; 14] = [
     "agent",
     "approver",
     "charge",
     "createdAt",
+    "dashboardUrl",
     "decidedAt",
     "expiresAt",
     "livemode",

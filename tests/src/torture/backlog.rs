@@ -109,8 +109,13 @@ async fn submit(database: &Path, key: &str, open: u32) -> Result<(), String> {
     let store: Arc<dyn Store> = Arc::new(store);
     let authority = LocalAuthority::new(store, Arc::clone(&clock), Arc::clone(&ids), config);
     let key = AgentKey::new(key.to_owned());
-    let channel =
-        Channel { account: None, livemode: false, version: "2025-09-30.clover".to_owned() };
+    let channel = Channel {
+        account: None,
+        livemode: false,
+        version: "2025-09-30.clover".to_owned(),
+        key: None,
+        agent_tagged: false,
+    };
     let submit = async |n: u32| -> Result<(), String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let amount = Amount::new(CENTS, Currency::USD).map_err(|e| said(&e))?;

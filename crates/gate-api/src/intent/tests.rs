@@ -3,7 +3,8 @@
 use super::*;
 use crate::samples::{approval, intent, refund};
 use gate_core::{
-    ApprovalState, Channel, Charge, ChargeId, Denier, Failure, FailureCode, OnApproval, ReasonCode,
+    ApprovalState, Channel, Charge, ChargeId, Denier, Failure, FailureCode, HoldUrl, OnApproval,
+    ReasonCode,
 };
 use gate_money::{Amount, Currency, MicroUsd};
 use serde_json::{Value, json};
@@ -101,6 +102,20 @@ fn what_each_state_adds_and_advises() {
         held.approver = Approver::Stripe;
         i.approval = Some(held);
     };
+    let linked: Change = |i| {
+        let mut held = approval(ApprovalState::Pending);
+        held.approver = Approver::Stripe;
+        held.hold_url = HoldUrl::parse("https://dashboard.stripe.com/x").ok();
+        i.approval = Some(held);
+    };
+    let rejected: Change = |i| {
+        let code = Some(FailureCode::ApprovalRejected);
+        i.failure = Some(Failure { code, message: "A person said no.".to_owned() });
+    };
+    let unmade: Change = |i| {
+        let code = Some(FailureCode::ApprovalFailed);
+        i.failure = Some(Failure { code, message: "Too late.".to_owned() });
+    };
     let by_person: Change = |i| {
         i.denied_by = Some(Denier::Person);
         i.approval = Some(approval(ApprovalState::Denied));
@@ -133,12 +148,13 @@ fn what_each_state_adds_and_advises() {
     let approval_id = json!({"approvalId": "apr_1"});
     let until = "1970-01-02T00:00:00.000Z";
     #[rustfmt::skip]
-    let table: [(&str, State, Change, Value, &str); 22] = [
+    let table: [(&str, State, Change, Value, &str); 25] = [
         ("settled",      State::Settled,         |i| i.refund = Some(refund("succeeded")), none.clone(), "Do not ask again."),
         ("open",         State::Settled,         |i| i.refund = Some(refund("pending")),   none.clone(), "has not finished it"),
         ("pending",      State::PendingApproval, pending,   json!({"approvalId": "apr_1", "approver": "authority", "expiresAt": until}), "a person decides"),
         ("pending, executes", State::PendingApproval, executes, json!({"approvalId": "apr_1", "approver": "authority", "expiresAt": until}), "the gateway makes the refund once"),
         ("at Stripe",    State::AwaitingStripe,  held,      json!({"approvalId": "apr_1", "approver": "stripe", "expiresAt": until}), "Stripe holds the refund"),
+        ("at Stripe, with a link", State::AwaitingStripe, linked, json!({"approvalId": "apr_1", "approver": "stripe", "expiresAt": until, "dashboardUrl": "https://dashboard.stripe.com/x"}), "makes it itself"),
         ("at Stripe, ours used", State::AwaitingStripe, approved, json!({"approver": "stripe"}), "Stripe holds the refund"),
         ("at Stripe, no more known", State::AwaitingStripe, |_| {}, json!({"approver": "stripe"}), "do not refund in another way"),
         ("approved",     State::Approved,        approved,  json!({"approvalId": "apr_1", "expiresAt": until}), "Ask again with the same key and the same arguments"),
@@ -152,6 +168,8 @@ fn what_each_state_adds_and_advises() {
         ("submitted",    State::Submitted,       approved,  none.clone(), "The refund may exist. Ask again with the same key; do not use another key."),
         ("nobody knows", State::Submitted,       |i| i.needs_person = true, json!({"needsPerson": true}), "a person has to find out"),
         ("refused",      State::Failed,          refused,   json!({"code": "charge_disputed", "message": "The charge is disputed."}), "Stripe did not give the money back"),
+        ("rejected there", State::Failed,        rejected,  json!({"code": "approval_rejected", "message": "A person said no."}), "Do not ask again with this key or another"),
+        ("approved, and failed", State::Failed,  unmade,    json!({"code": "approval_failed", "message": "Too late."}), "Stripe could not make it"),
         ("lost",         State::Failed,          lost,      json!({"code": "not_found_at_stripe", "message": "Not found in 15 days."}), "No refund was ever found at Stripe."),
         ("limited",      State::NotExecuted,     limited,   json!({"message": "Stripe asks for patience"}), "nothing was refunded; the message says why. Ask again with the same key"),
         ("settled after a failure", State::Settled, refused, none.clone(), "on its way"),
@@ -240,7 +258,13 @@ fn advice_fits_the_retry() {
 #[test]
 fn dry_runs() {
     let amount = Amount::new(1250, Currency::EUR).unwrap();
-    let channel = Channel { account: None, livemode: true, version: String::new() };
+    let channel = Channel {
+        account: None,
+        livemode: true,
+        version: String::new(),
+        key: None,
+        agent_tagged: false,
+    };
     let charge = Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap();
     for (decision, name) in [
         (Decision::Allow, "allow"),

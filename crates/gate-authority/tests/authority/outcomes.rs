@@ -1,8 +1,11 @@
 //! What became of a submitted intent, as it is recorded: by whom, in which state, how often.
 
+use std::time::Duration;
+
 use gate_core::{
-    ApprovalState, Approver, Authority, AuthorityError, FailureCode, Hold, Intent, IntentId, Notes,
-    Outcome, Refund, RefundId, RefundStatus, Refusal, State,
+    ApprovalState, Approver, Authority, AuthorityError, Clock, FailureCode, Hold, HoldId, HoldUrl,
+    Intent, IntentId, KeyMark, Notes, Outcome, Refund, RefundId, RefundStatus, Refusal, State,
+    Work,
 };
 use gate_store::{Judge, Reads, Snapshot, Store, Write};
 
@@ -22,16 +25,21 @@ pub(crate) fn refused() -> Outcome {
     Outcome::Refused(Refusal { code, message: "no".to_owned() })
 }
 
+/// An approval of Stripe's own ended without a refund.
+fn ended(code: FailureCode) -> Outcome {
+    Outcome::Refused(Refusal { code, message: "at Stripe".to_owned() })
+}
+
 fn not_executed() -> Outcome {
     Outcome::NotExecuted("no".to_owned())
 }
 
 fn held() -> Outcome {
-    Outcome::Held(Hold { id: None, expires_at: None })
+    Outcome::Held(Hold::default())
 }
 
 /// All news, by name.
-fn news(id: &IntentId) -> [(&'static str, Outcome); 7] {
+fn news(id: &IntentId) -> [(&'static str, Outcome); 8] {
     let seen = |status| Outcome::Seen(refund(id, status));
     [
         ("succeeded", seen(RefundStatus::Succeeded)),
@@ -41,6 +49,7 @@ fn news(id: &IntentId) -> [(&'static str, Outcome); 7] {
         ("not exec", not_executed()),
         ("held", held()),
         ("person", Outcome::NeedsPerson),
+        ("rejected", ended(FailureCode::ApprovalRejected)),
     ]
 }
 
@@ -69,6 +78,7 @@ fn standing(world: &World, state: &str) -> Intent {
 fn short(intent: &Intent) -> &'static str {
     match intent.state {
         State::Submitted if intent.needs_person => "unknown",
+        State::AwaitingStripe if intent.needs_person => "alarmed",
         State::AwaitingStripe => "awaiting",
         State::NotExecuted => "not_ex",
         state => state.as_str(),
@@ -81,26 +91,26 @@ fn short(intent: &Intent) -> &'static str {
 fn every_state_and_every_news() {
     #[rustfmt::skip]
     let current = [
-        //            succeeded open     failed   refused not exec held     person
-        "submitted  | settled   settled  failed   failed  not_ex   awaiting unknown ",
-        "unknown    | settled   settled  failed   failed  not_ex   awaiting =       ",
-        "awaiting   | settled   settled  failed   stale   stale    =        stale   ",
-        "not_ex     | settled   settled  +        stale   =        stale    stale   ",
-        "settled    | =         settled  reversed stale   stale    stale    stale   ",
-        "failed     | settled   settled  failed   =       stale    stale    stale   ",
-        "reversed   | =         =        =        stale   stale    stale    stale   ",
+        //            succeeded open     failed   refused not exec held     person   rejected
+        "submitted  | settled   settled  failed   failed  not_ex   awaiting unknown  failed  ",
+        "unknown    | settled   settled  failed   failed  not_ex   awaiting =        failed  ",
+        "awaiting   | settled   settled  failed   stale   stale    =        alarmed  failed  ",
+        "not_ex     | settled   settled  +        stale   =        stale    stale    stale   ",
+        "settled    | =         settled  reversed stale   stale    stale    stale    stale   ",
+        "failed     | settled   settled  failed   =       stale    stale    stale    =       ",
+        "reversed   | =         =        =        stale   stale    stale    stale    stale   ",
     ];
     // Whose lease was given to somebody else: only a refund that was seen is taken.
     #[rustfmt::skip]
     let stale = [
-        //            succeeded open     failed   refused not exec held     person
-        "submitted  | settled   settled  failed   stale   stale    stale    stale   ",
-        "unknown    | settled   settled  failed   stale   stale    stale    =       ",
-        "awaiting   | settled   settled  failed   stale   stale    =        stale   ",
-        "not_ex     | settled   settled  +        stale   =        stale    stale   ",
-        "settled    | =         settled  reversed stale   stale    stale    stale   ",
-        "failed     | settled   settled  failed   =       stale    stale    stale   ",
-        "reversed   | =         =        =        stale   stale    stale    stale   ",
+        //            succeeded open     failed   refused not exec held     person   rejected
+        "submitted  | settled   settled  failed   stale   stale    stale    stale    stale   ",
+        "unknown    | settled   settled  failed   stale   stale    stale    =        stale   ",
+        "awaiting   | settled   settled  failed   stale   stale    =        stale    stale   ",
+        "not_ex     | settled   settled  +        stale   =        stale    stale    stale   ",
+        "settled    | =         settled  reversed stale   stale    stale    stale    stale   ",
+        "failed     | settled   settled  failed   =       stale    stale    stale    =       ",
+        "reversed   | =         =        =        stale   stale    stale    stale    stale   ",
     ];
     for (is_current, table) in [(true, current), (false, stale)] {
         for row in table {
@@ -143,7 +153,8 @@ fn check(state: &str, is_current: bool, column: usize, expected: &str) {
         assert_eq!(after.refund.as_ref(), Some(refund), "{case}: the refund is kept");
     }
     if entries_after == 1 {
-        assert_eq!(after.needs_person, expected == "unknown", "{case}: a person has to look");
+        let alarm = ["unknown", "alarmed"].contains(&expected);
+        assert_eq!(after.needs_person, alarm, "{case}: a person has to look");
     }
     // The same news again change nothing.
     let entries = world.audit().len();
@@ -254,12 +265,110 @@ fn stripes_own_approval() {
     let world = World::new(PLAIN);
     let intent = world.decide("k ch_1 3000").intent;
     let until = at("2026-11-03T00:00:00Z");
-    let hold = Outcome::Held(Hold { id: None, expires_at: Some(until) });
+    let hold = Outcome::Held(Hold { expires_at: Some(until), ..Hold::default() });
     run(world.authority.record(&intent.id, intent.fence, &hold)).unwrap();
     assert_eq!(world.stored(&intent.id).approval.unwrap().expires_at, until);
     // Nobody here decides it, and it does not expire here.
     world.clock.advance(400 * 24 * HOUR);
     assert_eq!((world.sweep(), world.state(&intent.id)), (0, State::AwaitingStripe));
+}
+
+/// What Stripe says of its approval while it is open is kept, and the next look comes later and
+/// later. Each end of it is the failure's code and the approval's state, and nothing is sent again.
+#[test]
+fn stripes_own_approval_is_followed_to_its_end() {
+    let id = |text: &str| HoldId::parse(text).ok();
+    let says = |hold_id: Option<&str>, url: Option<&str>| {
+        Outcome::Held(Hold {
+            id: hold_id.and_then(id),
+            url: url.and_then(|url| HoldUrl::parse(url).ok()),
+            ..Hold::default()
+        })
+    };
+    let look = |world: &World| {
+        let claims = run(world.authority.claim(Work::AwaitingStripe(None), 9)).unwrap();
+        claims.into_iter().next()
+    };
+    let table = [
+        (FailureCode::ApprovalCanceled, ApprovalState::Canceled),
+        (FailureCode::ApprovalExpired, ApprovalState::Expired),
+        (FailureCode::ApprovalFailed, ApprovalState::Approved),
+        (FailureCode::ApprovalRejected, ApprovalState::Denied),
+    ];
+    for (code, state) in table {
+        let world = World::new(PLAIN);
+        let intent = world.decide("k ch_1 3000").intent;
+        let first = says(Some("apreq_1"), None);
+        run(world.authority.record(&intent.id, intent.fence, &first)).unwrap();
+        assert!(look(&world).is_none(), "{code:?}: not at once");
+        // How old it is at a look, and how long until the next, in seconds.
+        let mut age = 0;
+        for (old, next, link) in
+            [(60, 60, None), (3600, 300, Some("https://x")), (24 * 3600, 1800, None)]
+        {
+            world.clock.advance(Duration::from_secs(old - age));
+            age = old;
+            let fence = look(&world).unwrap().lease.fence;
+            assert!(look(&world).is_none(), "{code:?}: one worker");
+            run(world.authority.record(&intent.id, fence, &says(None, link))).unwrap();
+            let stored = world.stored(&intent.id);
+            let until = stored.follow_at.unwrap().since(world.clock.now());
+            assert_eq!(until.as_secs(), next, "{code:?}: {old} s old");
+        }
+        let approval = world.stored(&intent.id).approval.unwrap();
+        assert_eq!(
+            (approval.hold_id, approval.hold_url.as_ref().map(HoldUrl::as_str)),
+            (id("apreq_1"), Some("https://x"))
+        );
+        world.clock.advance(HOUR);
+        let fence = look(&world).unwrap().lease.fence;
+        assert_eq!(world.spent(), "0.00 USD", "of another day");
+        run(world.authority.record(&intent.id, fence, &ended(code))).unwrap();
+        let stored = world.stored(&intent.id);
+        assert_eq!(stored.state, State::Failed);
+        assert_eq!(stored.failure.unwrap().code, Some(code));
+        assert_eq!(stored.approval.unwrap().state, state, "{code:?}");
+        assert_eq!((stored.follow_at, look(&world).is_none()), (None, true), "{code:?}");
+        assert_eq!(world.history(&intent.id), "submitted awaiting_stripe failed");
+    }
+}
+
+/// An event names the request: what waits for it is looked at although it is not due, and so is what
+/// waits for one that is not known; nothing else is.
+#[test]
+fn an_event_has_what_waits_for_it_looked_at() {
+    let table = [
+        // the request that is waited for, the event's, looked at
+        (Some("apreq_1"), "apreq_1", true),
+        (Some("apreq_1"), "apreq_2", false),
+        (None, "apreq_2", true),
+    ];
+    for (waits_for, named, looked_at) in table {
+        let world = World::new(PLAIN);
+        let intent = world.decide("k ch_1 3000").intent;
+        let id = waits_for.and_then(|id| HoldId::parse(id).ok());
+        let hold = Outcome::Held(Hold { id, ..Hold::default() });
+        run(world.authority.record(&intent.id, intent.fence, &hold)).unwrap();
+        let work = || Work::AwaitingStripe(HoldId::parse(named).ok());
+        let claims = run(world.authority.claim(work(), 9)).unwrap();
+        assert_eq!(!claims.is_empty(), looked_at, "{waits_for:?} {named}");
+        assert!(run(world.authority.claim(work(), 9)).unwrap().is_empty(), "one worker");
+    }
+}
+
+/// The first refund that is held tells of the key, for good and for everybody.
+#[test]
+fn a_key_is_known_by_the_first_refund_that_is_held() {
+    let world = World::new(PLAIN);
+    let key = |n: &str| KeyMark::parse(&format!("key_{n}")).ok();
+    let first = world.decide("k ch_1 3000").intent;
+    let tagged = || run(world.store.read(Reads { policy: true, ..Reads::default() })).unwrap();
+    assert_eq!(tagged().agent_tagged_keys, vec![]);
+    for _ in 0..2 {
+        let hold = Outcome::Held(Hold { key: key("1"), ..Hold::default() });
+        run(world.authority.record(&first.id, first.fence, &hold)).unwrap();
+    }
+    assert_eq!(tagged().agent_tagged_keys, vec![key("1").unwrap()]);
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl Drawer {
             Step::Refused => (Some(refused()), refused()),
             Step::Held => {
                 self.held.insert(key.clone(), (intent.clone(), request.clone()));
-                let held = Err(SendError::Held(Hold { id: None, expires_at: None }));
+                let held = Err(SendError::Held(Hold::default()));
                 (Some(held.clone()), held)
             }
         };
@@ -278,7 +278,13 @@ impl Processor for Till {
 }
 
 fn channel() -> Channel {
-    Channel { account: None, livemode: false, version: "2025-09-30.clover".to_owned() }
+    Channel {
+        account: None,
+        livemode: false,
+        version: "2025-09-30.clover".to_owned(),
+        key: None,
+        agent_tagged: false,
+    }
 }
 
 /// Books so much more (or less) as refunded.

@@ -194,7 +194,7 @@ impl Both {
                         message: "no".to_owned(),
                     }),
                     State::NotExecuted => Outcome::NotExecuted("no".to_owned()),
-                    _ => Outcome::Held(Hold { id: None, expires_at: None }),
+                    _ => Outcome::Held(Hold::default()),
                 };
                 let fence = intent.fence - u64::from(*stale);
                 let told = match run(self.authority.record(&intent.id, fence, &news)) {
@@ -446,7 +446,13 @@ fn execute(authority: &LocalAuthority, intent: &Intent) {
 }
 
 fn charge(place: usize, full: i64, currency: &str) -> Charge {
-    let channel = Channel { account: None, livemode: false, version: "1".to_owned() };
+    let channel = Channel {
+        account: None,
+        livemode: false,
+        version: "1".to_owned(),
+        key: None,
+        agent_tagged: false,
+    };
     let amount = Amount::new(full, Currency::parse(currency).unwrap()).unwrap();
     let id = ChargeId::parse(&format!("ch_{place}")).unwrap();
     let payment_intent = PaymentIntentId::parse(&format!("pi_{place}")).ok();

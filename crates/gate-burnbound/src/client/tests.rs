@@ -164,7 +164,13 @@ fn world(fates: &[Fate], skew_millis: i64) -> World {
         gateway: GatewayId::parse("gw_1").unwrap(),
         call_timeout: Duration::from_secs(10),
     };
-    let channel = Channel { account: None, livemode: false, version: "v".to_owned() };
+    let channel = Channel {
+        account: None,
+        livemode: false,
+        version: "v".to_owned(),
+        key: None,
+        agent_tagged: false,
+    };
     let client = RemoteAuthority::new(
         Arc::<Wire>::clone(&wire),
         Arc::<FakeClock>::clone(&clock),

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use gate_core::{
-    Agent, AgentId, AgentName, AttemptId, Budget, BudgetWindow, Claim, Decided, Decision,
-    FailureCode, Hold, IdempotencyKey, Intent, IntentFilter, IntentId, Lease, Outcome, Page,
-    Preview, ReasonCode, Refusal, Source, State, Work,
+    Agent, AgentId, AgentName, AttemptId, Budget, BudgetWindow, Claim, Decided, Decision, HoldId,
+    IdempotencyKey, Intent, IntentFilter, IntentId, Lease, Page, Preview, ReasonCode, Source,
+    State, Work,
 };
 use gate_money::MicroUsd;
 use serde::{Deserialize, Serialize};
 
-use super::intent::{ReasonBody, RefundBody, WorthBody};
+use super::intent::{ReasonBody, WorthBody};
 use super::{
     AmountBody, AskBody, ChannelBody, ChargeBody, IntentBody, Malformed, WAIT_MILLIS_MAX, dollars,
-    known, read, read_if, text_of, time, time_if, time_of,
+    known, read, read_if, text_of, time, time_of,
 };
 
 /// `POST /intents`: decide; with `dryRun`, only say what would be decided.
@@ -169,6 +169,11 @@ pub struct ClaimAsk {
 pub enum WorkBody {
     /// Approved, to be executed.
     Approved,
+    /// Waiting for an approval of Stripe's own, and due to be looked at.
+    AwaitingStripe {
+        /// Only what waits for this request of Stripe's, due or not, or for one that is not known.
+        hold_id: Option<String>,
+    },
     /// What a call decided whose answer never came.
     GivenUp {
         /// That call.
@@ -189,6 +194,7 @@ impl From<&Work> for WorkBody {
     fn from(work: &Work) -> Self {
         match work {
             Work::Approved => Self::Approved,
+            Work::AwaitingStripe(id) => Self::AwaitingStripe { hold_id: id.as_ref().map(text_of) },
             Work::GivenUp(attempt) => Self::GivenUp { attempt_id: text_of(attempt) },
             Work::One(id) => Self::One { intent_id: text_of(id) },
             Work::Settled => Self::Settled,
@@ -203,6 +209,9 @@ impl TryFrom<WorkBody> for Work {
     fn try_from(body: WorkBody) -> Result<Self, Malformed> {
         Ok(match body {
             WorkBody::Approved => Self::Approved,
+            WorkBody::AwaitingStripe { hold_id } => {
+                Self::AwaitingStripe(read_if("holdId", hold_id.as_ref(), HoldId::parse)?)
+            }
             WorkBody::GivenUp { attempt_id } => {
                 Self::GivenUp(read("attemptId", AttemptId::parse(&attempt_id))?)
             }
@@ -228,13 +237,21 @@ pub struct ClaimBody {
     intent: IntentBody,
     lease: LeaseBody,
     stopped: bool,
+    #[serde(default)]
+    agent_tagged: bool,
     at: String,
 }
 
 impl From<&Claim> for ClaimBody {
     fn from(claim: &Claim) -> Self {
-        let Claim { intent, lease, stopped, at } = claim;
-        Self { intent: intent.into(), lease: lease.into(), stopped: *stopped, at: time(*at) }
+        let Claim { intent, lease, stopped, agent_tagged, at } = claim;
+        Self {
+            intent: intent.into(),
+            lease: lease.into(),
+            stopped: *stopped,
+            agent_tagged: *agent_tagged,
+            at: time(*at),
+        }
     }
 }
 
@@ -246,89 +263,8 @@ impl TryFrom<ClaimBody> for Claim {
             intent: body.intent.try_into()?,
             lease: body.lease.into(),
             stopped: body.stopped,
+            agent_tagged: body.agent_tagged,
             at: time_of("at", &body.at)?,
-        })
-    }
-}
-
-/// `POST /intents/{id}/outcome`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct OutcomeAsk {
-    /// The fence of the lease under which it was found out; 0 for a refund seen under none.
-    pub fence: u64,
-    /// What was found out.
-    pub outcome: OutcomeBody,
-}
-
-/// What became of an intent.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(
-    rename_all = "snake_case",
-    rename_all_fields = "camelCase",
-    tag = "kind",
-    deny_unknown_fields
-)]
-pub enum OutcomeBody {
-    /// Stripe holds it for an approval of its own.
-    AwaitingStripe {
-        /// Stripe's id of that approval.
-        hold_id: Option<String>,
-        /// When Stripe lets it expire.
-        expires_at: Option<String>,
-    },
-    /// Stripe refused.
-    Failed {
-        /// Why.
-        code: String,
-        /// What Stripe said.
-        message: String,
-    },
-    /// A person has to find out.
-    NeedsPerson,
-    /// Stripe certainly did nothing.
-    NotExecuted {
-        /// What happened.
-        message: String,
-    },
-    /// A refund was seen.
-    RefundSeen {
-        /// The refund.
-        refund: RefundBody,
-    },
-}
-
-impl From<&Outcome> for OutcomeBody {
-    fn from(news: &Outcome) -> Self {
-        match news {
-            Outcome::Held(Hold { id, expires_at }) => {
-                Self::AwaitingStripe { hold_id: id.clone(), expires_at: expires_at.map(time) }
-            }
-            Outcome::NeedsPerson => Self::NeedsPerson,
-            Outcome::NotExecuted(message) => Self::NotExecuted { message: message.clone() },
-            Outcome::Refused(Refusal { code, message }) => {
-                Self::Failed { code: code.as_str().to_owned(), message: message.clone() }
-            }
-            Outcome::Seen(refund) => Self::RefundSeen { refund: refund.into() },
-        }
-    }
-}
-
-impl TryFrom<OutcomeBody> for Outcome {
-    type Error = Malformed;
-
-    fn try_from(body: OutcomeBody) -> Result<Self, Malformed> {
-        Ok(match body {
-            OutcomeBody::AwaitingStripe { hold_id: id, expires_at } => {
-                Self::Held(Hold { id, expires_at: time_if("expiresAt", expires_at.as_ref())? })
-            }
-            OutcomeBody::Failed { code, message } => {
-                let code = known("code", FailureCode::parse(&code))?;
-                Self::Refused(Refusal { code, message })
-            }
-            OutcomeBody::NeedsPerson => Self::NeedsPerson,
-            OutcomeBody::NotExecuted { message } => Self::NotExecuted(message),
-            OutcomeBody::RefundSeen { refund } => Self::Seen((&refund).try_into()?),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gate_core::{
     AccountId, Channel, Charge, ChargeFacts, ChargeId, ChargeStatus, CustomerFact, CustomerId,
-    Dispute, PaymentIntentId,
+    Dispute, KeyMark, PaymentIntentId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,11 +78,16 @@ struct CustomerBody {
 
 /// How a charge was read.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChannelBody {
     account: Option<String>,
     livemode: bool,
     version: String,
+    // Newer than the others: an older side does not send them, and does not take them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    agent_tagged: bool,
 }
 
 const STATUSES: [(ChargeStatus, &str); 3] = [
@@ -182,11 +187,13 @@ impl TryFrom<ChargeBody> for Charge {
 
 impl From<&Channel> for ChannelBody {
     fn from(channel: &Channel) -> Self {
-        let Channel { account, livemode, version } = channel;
+        let Channel { account, livemode, version, key, agent_tagged } = channel;
         Self {
             account: account.as_ref().map(text_of),
             livemode: *livemode,
             version: version.clone(),
+            key: key.as_ref().map(text_of),
+            agent_tagged: *agent_tagged,
         }
     }
 }
@@ -196,6 +203,8 @@ impl TryFrom<ChannelBody> for Channel {
 
     fn try_from(body: ChannelBody) -> Result<Self, Malformed> {
         let account = read_if("account", body.account.as_ref(), AccountId::parse)?;
-        Ok(Self { account, livemode: body.livemode, version: body.version })
+        let key = read_if("key", body.key.as_ref(), KeyMark::parse)?;
+        let ChannelBody { livemode, version, agent_tagged, .. } = body;
+        Ok(Self { account, livemode, version, key, agent_tagged })
     }
 }

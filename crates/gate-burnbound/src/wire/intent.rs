@@ -2,9 +2,10 @@
 
 use gate_core::{
     AccountId, AgentId, AgentName, Approval, ApprovalId, ApprovalState, Approver, AttemptId,
-    ChargeId, DecisionReason, Denier, Failure, FailureCode, FixedRequest, IdempotencyKey, Intent,
-    IntentId, OnApproval, PaymentIntentId, ReasonCode, Refund, RefundId, RefundReason,
-    RefundStatus, Requirement, State, TeamName, Tool, UserName, Valuation, Vote, Wanted,
+    ChargeId, DecisionReason, Denier, Failure, FailureCode, FixedRequest, HoldId, HoldUrl,
+    IdempotencyKey, Intent, IntentId, OnApproval, PaymentIntentId, ReasonCode, Refund, RefundId,
+    RefundReason, RefundStatus, Requirement, State, TeamName, Tool, UserName, Valuation, Vote,
+    Wanted,
 };
 use gate_money::{Currency, Decimal, MicroUsd, Rate, RateFigures};
 use serde::{Deserialize, Serialize};
@@ -343,6 +344,10 @@ pub struct ApprovalBody {
     note: Option<String>,
     justifications: Vec<String>,
     on_approval: String,
+    #[serde(default)]
+    hold_id: Option<String>,
+    #[serde(default)]
+    hold_url: Option<String>,
 }
 
 /// One person's yes.
@@ -388,6 +393,8 @@ impl From<&Approval> for ApprovalBody {
             note,
             justifications,
             on_approval,
+            hold_id,
+            hold_url,
         } = approval;
         Self {
             id: text_of(id),
@@ -401,6 +408,8 @@ impl From<&Approval> for ApprovalBody {
             note: note.clone(),
             justifications: justifications.clone(),
             on_approval: goes_on(*on_approval).to_owned(),
+            hold_id: hold_id.as_ref().map(text_of),
+            hold_url: hold_url.as_ref().map(text_of),
         }
     }
 }
@@ -424,6 +433,8 @@ impl TryFrom<ApprovalBody> for Approval {
             note: body.note,
             justifications: body.justifications,
             on_approval: known("approval", on_approval)?,
+            hold_id: read_if("approval", body.hold_id.as_ref(), HoldId::parse)?,
+            hold_url: read_if("approval", body.hold_url.as_ref(), HoldUrl::parse)?,
         })
     }
 }

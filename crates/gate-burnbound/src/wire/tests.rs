@@ -7,11 +7,11 @@ use gate_core::{
     AccountId, ActionError, Agent, AgentId, AgentName, Approval, ApprovalId, ApprovalState,
     Approver, Ask, AttemptId, AuthorityError, Budget, BudgetWindow, Channel, Charge, ChargeFacts,
     ChargeId, ChargeStatus, Claim, CustomerFact, CustomerId, Decided, Decision, DecisionReason,
-    Denier, Dispute, Failure, FailureCode, FixedRequest, GatewayFault, Hold, IdempotencyKey,
-    Intent, IntentFilter, IntentId, Justification, Lease, OnApproval, Outcome, Page,
-    PaymentIntentId, Preview, ReasonCode, Refund, RefundId, RefundReason, RefundStatus, Refusal,
-    Requirement, Source, State, Target, TeamName, Timestamp, Tool, UserName, Valuation, Vote,
-    Wanted, Work,
+    Denier, Dispute, Failure, FailureCode, FixedRequest, GatewayFault, Hold, HoldId, HoldUrl,
+    IdempotencyKey, Intent, IntentFilter, IntentId, Justification, KeyMark, Lease, OnApproval,
+    Outcome, Page, PaymentIntentId, Preview, ReasonCode, Refund, RefundId, RefundReason,
+    RefundStatus, Refusal, Requirement, Source, State, Target, TeamName, Timestamp, Tool, UserName,
+    Valuation, Vote, Wanted, Work,
 };
 use gate_money::{Amount, Currency, Decimal, MicroUsd, Rate, RateFigures};
 use proptest::option::of;
@@ -115,6 +115,7 @@ fn approval() -> impl Strategy<Value = Approval> {
         select(&ApprovalState::ALL[..]),
         select(vec![Approver::Authority, Approver::Stripe]),
         select(vec![OnApproval::Execute, OnApproval::Agent]),
+        (of(hold_id()), of(hold_url())),
     );
     let said = (
         time(),
@@ -124,7 +125,8 @@ fn approval() -> impl Strategy<Value = Approval> {
         proptest::collection::vec(".{1,20}", 0..5),
     );
     let voted = ("[0-9a-f]{0,64}", proptest::collection::vec(vote(), 0..3));
-    (who, said, voted).prop_map(|((id, state, approver, on_approval), said, (digest, votes))| {
+    (who, said, voted).prop_map(|(who, said, (digest, votes))| {
+        let (id, state, approver, on_approval, (hold_id, hold_url)) = who;
         let (expires_at, decided_at, decided_by, note, justifications) = said;
         Approval {
             id,
@@ -138,8 +140,22 @@ fn approval() -> impl Strategy<Value = Approval> {
             note,
             justifications,
             on_approval,
+            hold_id,
+            hold_url,
         }
     })
+}
+
+fn hold_id() -> BoxedStrategy<HoldId> {
+    parsed("a(p)?req_[a-z0-9]{1,9}", HoldId::parse)
+}
+
+fn hold_url() -> BoxedStrategy<HoldUrl> {
+    parsed("https://[a-z]{1,9}/[a-z0-9_?=]{0,20}", HoldUrl::parse)
+}
+
+fn key_mark() -> BoxedStrategy<KeyMark> {
+    parsed("key_[0-9a-f]{1,24}", KeyMark::parse)
 }
 
 fn intent_id() -> BoxedStrategy<IntentId> {
@@ -272,8 +288,14 @@ fn charge() -> impl Strategy<Value = Charge> {
         customer.clone().prop_map(|id| CustomerFact::Unreadable { id }),
         (customer, time()).prop_map(|(id, created_at)| CustomerFact::Known { id, created_at }),
     ];
-    let channel = (of(account()), any::<bool>(), ".{0,20}")
-        .prop_map(|(account, livemode, version)| Channel { account, livemode, version });
+    let channel = (of(account()), any::<bool>(), ".{0,20}", of(key_mark()), any::<bool>())
+        .prop_map(|(account, livemode, version, key, agent_tagged)| Channel {
+            account,
+            livemode,
+            version,
+            key,
+            agent_tagged,
+        });
     (
         parsed("ch_[a-z0-9]{1,9}", ChargeId::parse),
         of(parsed("pi_[a-z0-9]{1,9}", PaymentIntentId::parse)),
@@ -331,8 +353,9 @@ fn lease() -> impl Strategy<Value = Lease> {
 
 fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
-        (of(".{0,20}"), of(time()))
-            .prop_map(|(id, expires_at)| Outcome::Held(Hold { id, expires_at })),
+        (of(hold_id()), of(hold_url()), of(time()), of(key_mark())).prop_map(
+            |(id, url, expires_at, key)| Outcome::Held(Hold { id, url, expires_at, key })
+        ),
         Just(Outcome::NeedsPerson),
         ".{0,20}".prop_map(Outcome::NotExecuted),
         (select(FailureCode::ALL), ".{0,20}")
@@ -344,6 +367,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 fn work() -> impl Strategy<Value = Work> {
     prop_oneof![
         Just(Work::Approved),
+        of(hold_id()).prop_map(Work::AwaitingStripe),
         Just(Work::Settled),
         Just(Work::Submitted),
         intent_id().prop_map(Work::One),
@@ -359,7 +383,7 @@ proptest! {
         comes_back::<IntentBody, Intent>(&intent);
         let claimed = lease.unwrap_or(Lease { fence: 0, span: Duration::ZERO });
         comes_back::<ClaimBody, Claim>(
-            &Claim { intent: intent.clone(), lease: claimed, stopped: replayed, at },
+            &Claim { intent: intent.clone(), lease: claimed, stopped: replayed, agent_tagged: !replayed, at },
         );
         comes_back::<PageBody, Page>(&Page { intents: vec![intent.clone()], more: replayed });
         comes_back::<DecidedBody, Decided>(&Decided { intent, lease, replayed });
@@ -388,7 +412,7 @@ proptest! {
 
     #[test]
     fn news_and_work_come_back(news in outcome(), work in work()) {
-        comes_back::<bodies::OutcomeBody, Outcome>(&news);
+        comes_back::<outcome::OutcomeBody, Outcome>(&news);
         comes_back::<WorkBody, Work>(&work);
     }
 

@@ -43,6 +43,7 @@ const SPENT: [(&str, (Spender, Period)); 6] = [
 const CASE_KEYS: Keys = Keys {
     kept: &[
         "agent",
+        "agent_tagged",
         "amount",
         "approved_by",
         "at",
@@ -114,6 +115,7 @@ struct Draft {
     recent_refunds: u32,
     history: CustomerHistory,
     votes: Option<Vec<Vote>>,
+    agent_tagged: bool,
     expected: Expected,
 }
 
@@ -148,6 +150,7 @@ impl Draft {
             recent_refunds: 0,
             history: CustomerHistory::default(),
             votes: None,
+            agent_tagged: false,
             expected: Expected::default(),
         }
     }
@@ -181,7 +184,13 @@ impl Draft {
             ..Charge::paid(
                 ChargeId::parse("ch_case").ok()?,
                 self.charged.unwrap_or(amount),
-                Channel { account: None, livemode: self.livemode, version: String::new() },
+                Channel {
+                    account: None,
+                    livemode: self.livemode,
+                    version: String::new(),
+                    key: None,
+                    agent_tagged: false,
+                },
             )
             .ok()?
         };
@@ -198,6 +207,7 @@ impl Draft {
             recent_refunds: self.recent_refunds,
             customer: self.history,
             votes: self.votes,
+            agent_tagged: self.agent_tagged,
         };
         Some((scenario, self.expected))
     }
@@ -288,6 +298,7 @@ impl Reader<'_> {
         let text = |text: &str| Ok(text.to_owned());
         match name {
             "agent" => case.agent = self.parsed(key, value, agent_name),
+            "agent_tagged" => case.agent_tagged = self.boolean(key, value),
             "amount" => case.amount = self.parsed(key, value, money),
             "approved_by" => case.votes = Some(self.voters(key, value)),
             "at" => case.now = self.parsed(key, value, instant),

@@ -4,6 +4,7 @@ mod access;
 mod control;
 mod events;
 mod faults;
+mod holds;
 mod idempotency;
 mod laws;
 mod lists;

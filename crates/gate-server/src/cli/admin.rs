@@ -530,8 +530,10 @@ fn approval_line(intent: &Intent) -> String {
 
 fn intent_line(intent: &Intent) -> String {
     let refund = intent.refund.as_ref().map(|refund| format!("  {}", refund.id));
+    let waits = intent.approval.as_ref().filter(|_| intent.state == State::AwaitingStripe);
+    let link = waits.and_then(|it| it.hold_url.as_ref()).map(|url| format!("  decide at {url}"));
     format!(
-        "{}  {}  {}  {}{}  {}{}",
+        "{}  {}  {}  {}{}  {}{}{}",
         rfc3339(intent.created_at),
         intent.id,
         intent.state.as_str(),
@@ -539,6 +541,7 @@ fn intent_line(intent: &Intent) -> String {
         worth(intent),
         intent.agent_name,
         refund.unwrap_or_default(),
+        link.unwrap_or_default(),
     )
 }
 

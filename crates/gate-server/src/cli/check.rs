@@ -266,7 +266,8 @@ async fn online(serving: &serve::Serving, policy: Option<&Policy>, found: &mut V
 const fn facts_of(resource: Resource) -> &'static [&'static str] {
     match resource {
         Resource::Customers => &["customerAgeDays"],
-        Resource::Balance
+        Resource::Approvals
+        | Resource::Balance
         | Resource::Charges
         | Resource::Disputes
         | Resource::PaymentIntents

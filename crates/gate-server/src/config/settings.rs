@@ -160,6 +160,9 @@ settings! {
     STRIPE_SECRET_KEY_FILE: "stripe.secret_key_file", "STRIPE_SECRET_KEY_FILE",
         Some("stripe-secret-key-file"), Path, Preset::None,
         "The file that holds the Stripe key; a changed file is read again";
+    STRIPE_KEY_AGENT_TAGGED: "stripe.key_agent_tagged", "STRIPE_KEY_AGENT_TAGGED",
+        Some("stripe-key-agent-tagged"), Switch, Value("0"),
+        "Stripe holds refunds of this key for approvals of its own; also learnt from the first";
     STRIPE_WEBHOOK_SECRET: "stripe.webhook_secret", "STRIPE_WEBHOOK_SECRET",
         None, Secret, Preset::None,
         "What Stripe signs webhooks with (whsec_…), with commas between several while rotating";
@@ -301,5 +304,4 @@ pub static UNSUPPORTED: &[Unsupported] = &[
     refused("SLACK_SIGNING_SECRET_FILE"),
     refused("SMTP_URL"),
     refused("SMTP_URL_FILE"),
-    refused("STRIPE_KEY_AGENT_TAGGED"),
 ];

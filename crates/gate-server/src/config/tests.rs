@@ -87,6 +87,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("config", "/a.toml", ""),
     ("stripe.secret_key", "rk_test_inline", ""),
     ("stripe.secret_key_file", "/key", "\"/key\""),
+    ("stripe.key_agent_tagged", "1", "true"),
     ("stripe.webhook_secret", "whsec_inline", ""),
     ("stripe.webhook_secret_file", "/hook", "\"/hook\""),
     ("stripe.allow_live", "1", "true"),

@@ -1,7 +1,7 @@
 SELECT id FROM intents
 WHERE follow_at <= $1
-    AND state = 'settled'
+    AND state = $2
     AND (lease_until IS NULL OR lease_until <= $1)
-    AND livemode = COALESCE($2, livemode)
-    AND ($2 IS NULL OR account_id IS NOT DISTINCT FROM $3)
-ORDER BY follow_at, id LIMIT $4;
+    AND livemode = COALESCE($3, livemode)
+    AND ($3 IS NULL OR account_id IS NOT DISTINCT FROM $4)
+ORDER BY follow_at, id LIMIT $5;

@@ -1,8 +1,8 @@
 INSERT INTO approvals (
     id, intent_id, state, approver, expires_at, digest, votes, decided_at, decided_by, note, justifications,
-    on_approval
+    on_approval, hold_id, hold_url
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (id) DO UPDATE SET
     state = excluded.state,
     approver = excluded.approver,
@@ -13,5 +13,7 @@ ON CONFLICT (id) DO UPDATE SET
     decided_by = excluded.decided_by,
     note = excluded.note,
     justifications = excluded.justifications,
-    on_approval = excluded.on_approval
+    on_approval = excluded.on_approval,
+    hold_id = excluded.hold_id,
+    hold_url = excluded.hold_url
 WHERE approvals.intent_id = excluded.intent_id;

@@ -35,7 +35,7 @@ mod tests {
         objects
             .map(|object| {
                 let (name, sql) = object.unwrap();
-                (name, sql.split_whitespace().collect::<Vec<_>>().join(" "))
+                (name, sql.split_whitespace().collect())
             })
             .collect()
     }

@@ -1,6 +1,8 @@
 //! The stores against each other: any plans, in any order, leave all in the same state.
 
-use gate_core::{Approval, ApprovalState, Denier, OnApproval, State, Target, UserName, Wanted};
+use gate_core::{
+    Approval, ApprovalState, Denier, HoldId, KeyMark, OnApproval, State, Target, UserName, Wanted,
+};
 use gate_money::{Currency, Decimal, RateTable};
 use gate_store::{
     AgentRow, AuditField, Due, GatewayRow, Money, PolicyRow, Prior, Reads, Refused, Scope,
@@ -55,12 +57,14 @@ fn any_intent() -> impl Strategy<Value = gate_core::Intent> {
             intent.denied_by = (state == State::Denied).then_some(Denier::Person);
             intent.updated_at = half_days(updated);
             intent.lease_until = lease.map(half_days);
+            intent.follow_at = settled.map(half_days);
             intent.settled_at = settled.map(half_days);
             intent.approval = approvals.map(|(n, expires, decided, executes)| Approval {
                 state: if decided { ApprovalState::Approved } else { ApprovalState::Pending },
                 expires_at: half_days(expires),
                 decided_at: decided.then_some(at(HOUR)),
                 on_approval: if executes { OnApproval::Execute } else { OnApproval::Agent },
+                hold_id: executes.then(|| HoldId::parse(&format!("apreq_{}", n % 2)).unwrap()),
                 ..approval(&format!("apr_{n}"))
             });
         })
@@ -108,6 +112,10 @@ fn any_write() -> impl Strategy<Value = Write> {
             at: at(0),
         })),
         1 => scope().prop_map(Write::LiftStop),
+        1 => (1_u8..4, 0_i64..4).prop_map(|(n, noted)| Write::TagKey {
+            key: KeyMark::parse(&format!("key_{n}")).unwrap(),
+            at: at(noted),
+        }),
         2 => (number(), 0_i64..4, 0_i64..4).prop_map(|(n, noted, since)| Write::NoteEvent {
             id: format!("evt_{n}"),
             at: at(noted),
@@ -158,7 +166,16 @@ fn any_write() -> impl Strategy<Value = Write> {
 /// Reads that look intents up by what they are.
 fn look_ups() -> Vec<Reads> {
     let mut all = Vec::new();
-    for due in [Due::Approved, Due::Expired, Due::Submitted, Due::One(intent_id("int_1"))] {
+    let request = HoldId::parse("apreq_1").ok();
+    for due in [
+        Due::Approved,
+        Due::Awaiting(None),
+        Due::Awaiting(request),
+        Due::Expired,
+        Due::Followed,
+        Due::Submitted,
+        Due::One(intent_id("int_1")),
+    ] {
         let due_of = Some(Money { account: None, livemode: false });
         all.push(Reads { due: Some((due.clone(), 3)), ..Reads::default() });
         all.push(Reads { due: Some((due, 3)), due_of, ..Reads::default() });

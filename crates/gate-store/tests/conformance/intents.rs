@@ -3,8 +3,9 @@
 use gate_core::{
     AccountId, Approval, ApprovalState, Approver, Channel, Charge, ChargeFacts, ChargeId,
     ChargeStatus, CustomerFact, CustomerId, DecisionReason, Denier, Dispute, Failure, FailureCode,
-    FixedRequest, Intent, OnApproval, PaymentIntentId, ReasonCode, Refund, RefundId, RefundReason,
-    RefundStatus, Requirement, State, TeamName, Tool, UserName, Valuation, Vote, Wanted,
+    FixedRequest, HoldId, HoldUrl, Intent, KeyMark, OnApproval, PaymentIntentId, ReasonCode,
+    Refund, RefundId, RefundReason, RefundStatus, Requirement, State, TeamName, Tool, UserName,
+    Valuation, Vote, Wanted,
 };
 use gate_money::{Amount, Currency, MicroUsd, Rate, parse_figure};
 use gate_store::{IntentBy, Reads, Write};
@@ -43,6 +44,8 @@ fn seen() -> Charge {
             account: Some(AccountId::parse("acct_1").unwrap()),
             livemode: true,
             version: "2026-09-30".to_owned(),
+            key: Some(KeyMark::parse("key_5").unwrap()),
+            agent_tagged: true,
         },
     }
 }
@@ -93,6 +96,8 @@ fn full(id: &str) -> Intent {
             note: Some("gut".to_owned()),
             justifications: vec!["eins".to_owned(), "zwei; DROP TABLE".to_owned()],
             on_approval: OnApproval::Agent,
+            hold_id: Some(HoldId::parse("apreq_1").unwrap()),
+            hold_url: Some(HoldUrl::parse("https://dashboard.stripe.com/x").unwrap()),
             ..approval(&format!("apr_{id}"))
         }),
         refund: Some(Refund {

@@ -1,6 +1,6 @@
 //! Agents, policies, stops, rates and people.
 
-use gate_core::{Source, State, UserName};
+use gate_core::{KeyMark, Source, State, UserName};
 use gate_money::{Currency, RateTable, parse_figure};
 use gate_store::{
     AgentBy, AgentRow, GatewayKeyRow, GatewayRow, IntentBy, KeyHash, KeyRow, PolicyRow, Reads,
@@ -180,6 +180,18 @@ pub(crate) async fn events_are_noted_once_and_forgotten_when_old(world: World) {
         }
     }
     assert_eq!(world.read(Reads::default()).await.event_noted_at, None, "not asked for");
+}
+
+/// They are read with the policy, sorted; found out again, nothing changes.
+pub(crate) async fn tagged_keys_are_remembered_once(world: World) {
+    let key = |n: u8| KeyMark::parse(&format!("key_{n}")).unwrap();
+    let asked = Reads { policy: true, ..Reads::default() };
+    assert_eq!(world.read(asked.clone()).await.agent_tagged_keys, []);
+    for (n, expected) in [(2, vec![key(2)]), (1, vec![key(1), key(2)]), (2, vec![key(1), key(2)])] {
+        world.write(vec![Write::TagKey { key: key(n), at: at(n.into()) }]).await;
+        assert_eq!(world.read(asked.clone()).await.agent_tagged_keys, expected, "{n}");
+    }
+    assert_eq!(world.read(Reads::default()).await.agent_tagged_keys, [], "not asked for");
 }
 
 pub(crate) async fn gateways_are_kept_with_their_keys(world: World) {

@@ -1,6 +1,6 @@
 //! Work that is due, and spend in its windows.
 
-use gate_core::{AccountId, Approval, Intent, OnApproval, State, Timestamp};
+use gate_core::{AccountId, Approval, HoldId, Intent, OnApproval, State, Timestamp};
 use gate_money::MicroUsd;
 use gate_store::{
     Books, Due, Money, Reads, Refunded, Reservation, Scope, SpendWindow, Spent, StopRow, Write,
@@ -26,6 +26,70 @@ fn approved(id: &str, state: State, change: Change) -> Intent {
         change(intent, &mut approval);
         intent.approval = Some(approval);
     })
+}
+
+const LOOKED_AT: Change = |intent, _| intent.follow_at = Some(at(5));
+
+/// What was made, and what Stripe holds, each for its own asker, from its time on.
+pub(crate) async fn what_is_followed_is_due_from_its_time_on(world: World) {
+    let later: Change = |intent, _| {
+        (intent.follow_at, intent.lease_until) = (Some(at(5)), Some(at(10)));
+    };
+    let from_5 = &[(at(4), false), (at(5), true), (at(HOUR), true)];
+    let from_10 = &[(at(5), false), (at(9), false), (at(10), true)];
+    let never = &[(at(HOUR), false)];
+    use State::{AwaitingStripe, Settled, Submitted};
+    hold(
+        world,
+        |_| Due::Followed,
+        &[
+            ("made", Settled, LOOKED_AT, from_5),
+            ("leased", Settled, later, from_10),
+            ("not followed", Settled, UNCHANGED, never),
+            ("held", AwaitingStripe, LOOKED_AT, never),
+            ("submitted", Submitted, LOOKED_AT, never),
+        ],
+    )
+    .await;
+}
+
+/// By its time, the longest due first; by the request that an event names, due or not, and then those
+/// whose request is not known.
+pub(crate) async fn what_stripe_holds_is_found_by_its_request(world: World) {
+    let world = world.with_agents().await;
+    let waits = |n: i64, hold: Option<&str>, change: Change| {
+        let id = format!("int_{n}");
+        let mut intent = approved(&id, State::AwaitingStripe, change);
+        intent.follow_at = Some(at(100 - n));
+        if let Some(approval) = &mut intent.approval {
+            approval.hold_id = hold.and_then(|id| HoldId::parse(id).ok());
+        }
+        insert(intent)
+    };
+    let settled: Change = |intent, _| intent.state = State::Settled;
+    world
+        .write(vec![
+            waits(1, None, UNCHANGED),
+            waits(2, Some("apreq_1"), UNCHANGED),
+            waits(3, Some("apreq_2"), LEASED),
+            waits(4, Some("apreq_2"), settled),
+        ])
+        .await;
+    let request = |id: &str| Due::Awaiting(HoldId::parse(id).ok());
+    let table = [
+        // when, what is asked for, what is found
+        (0, Due::Awaiting(None), ""),
+        (98, Due::Awaiting(None), "int_3 int_2"),
+        (99, Due::Awaiting(None), "int_3 int_2 int_1"),
+        (0, request("apreq_1"), "int_2 int_1"),
+        (9, request("apreq_2"), "int_1"),
+        (10, request("apreq_2"), "int_3 int_1"),
+        (10, request("apreq_3"), "int_1"),
+    ];
+    for (now, asked, expected) in table {
+        world.clock.set(at(now));
+        assert_eq!(due(&world, asked.clone(), 9).await, expected, "{asked:?} at {now}");
+    }
 }
 
 /// A name, an intent by its state and more, and when it is due.

@@ -347,6 +347,8 @@ pub(crate) fn approval(id: &str) -> Approval {
         note: None,
         justifications: Vec::new(),
         on_approval: OnApproval::Execute,
+        hold_id: None,
+        hold_url: None,
     }
 }
 
@@ -401,7 +403,13 @@ pub(crate) fn with_customer(agent: u8, n: u8) -> Scope {
 
 /// A charge as it was seen, of a customer; of none, when the number is 0.
 pub(crate) fn charge_of(n: u8) -> Option<Box<Charge>> {
-    let channel = Channel { account: None, livemode: false, version: "1".to_owned() };
+    let channel = Channel {
+        account: None,
+        livemode: false,
+        version: "1".to_owned(),
+        key: None,
+        agent_tagged: false,
+    };
     let amount = Amount::new(1000, Currency::EUR).unwrap();
     let charge = Charge::paid(ChargeId::parse("ch_1").unwrap(), amount, channel).unwrap();
     let customer = match n {

@@ -53,8 +53,11 @@ pub(crate) async fn ask(processor: Arc<dyn Processor>) -> State {
 }
 
 /// What one attempt of the client with a real ticket comes to.
-pub(crate) async fn attempt(client: StripeClient, channel: Channel) -> Result<Refund, SendError> {
-    let once = Arc::new(Once { client, channel, came_to: Mutex::default() });
+pub(crate) async fn attempt(
+    client: impl Into<Arc<StripeClient>>,
+    channel: Channel,
+) -> Result<Refund, SendError> {
+    let once = Arc::new(Once { client: client.into(), channel, came_to: Mutex::default() });
     ask(Arc::clone(&once) as Arc<dyn Processor>).await;
     let came_to = once.came_to.lock().unwrap().take();
     came_to.unwrap_or_else(|| panic!("nothing was sent"))
@@ -62,7 +65,7 @@ pub(crate) async fn attempt(client: StripeClient, channel: Channel) -> Result<Re
 
 /// Lets the client send once, and tells the core that nothing happened, so that it stops there.
 struct Once {
-    client: StripeClient,
+    client: Arc<StripeClient>,
     channel: Channel,
     came_to: Mutex<Option<Result<Refund, SendError>>>,
 }

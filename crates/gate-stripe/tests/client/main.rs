@@ -13,6 +13,7 @@ mod authority;
 mod connector;
 mod connector_guard;
 mod end_to_end;
+mod holds;
 mod reads;
 mod sandboxed;
 mod sends;

@@ -10,7 +10,13 @@ use crate::world::{
 };
 
 fn channel(livemode: bool) -> Channel {
-    Channel { account: Some(account()), livemode, version: "2020-01-01.fixed".to_owned() }
+    Channel {
+        account: Some(account()),
+        livemode,
+        version: "2020-01-01.fixed".to_owned(),
+        key: None,
+        agent_tagged: false,
+    }
 }
 
 /// The outcome in one line: its class, what follows, and the agent's message apart.
@@ -24,7 +30,9 @@ fn told(found: &Result<Refund, SendError>) -> (String, String) {
         Ok(refund) => (format!("{} {}", refund.id, refund.status.as_str()), String::new()),
         Err(SendError::Held(hold)) => {
             let until = hold.expires_at.map(gate_core::Timestamp::millis);
-            (format!("held {:?} {until:?}", hold.id), String::new())
+            let id = hold.id.as_ref().map(|id| id.as_str());
+            assert!(hold.key.is_some(), "it says of which key");
+            (format!("held {id:?} {until:?}"), String::new())
         }
         Err(SendError::NotSent(d)) => doubt("not sent", d),
         Err(SendError::NotStored(d)) => doubt("not stored", d),

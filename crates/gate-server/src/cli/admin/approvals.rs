@@ -2,7 +2,7 @@
 
 use gate_api::{ApprovalView, rfc3339};
 use gate_authority::{Need, Waiting};
-use gate_core::{ApprovalId, ApprovalState, UserName, Vote};
+use gate_core::{ApprovalId, ApprovalState, Approver, UserName, Vote};
 use serde_json::{Value, json};
 
 use super::{Failed, Work, failed, required, text, usage, worth};
@@ -85,8 +85,17 @@ fn as_text(waiting: &Waiting) -> String {
     for words in &approval.justifications {
         lines.push(format!("  agent says: {words:?}"));
     }
-    if approval.state == ApprovalState::Pending {
-        lines.push(format!("  {}", still_missing(&waiting.needs)));
+    match (approval.state, approval.approver, &approval.hold_url) {
+        (ApprovalState::Pending, Approver::Authority, _) => {
+            lines.push(format!("  {}", still_missing(&waiting.needs)));
+        }
+        (ApprovalState::Pending, Approver::Stripe, Some(url)) => {
+            lines.push(format!("  It is decided at Stripe: {url}"));
+        }
+        (ApprovalState::Pending, Approver::Stripe, None) => {
+            lines.push("  It is decided at Stripe, under Settings, Approvals.".to_owned());
+        }
+        _ => {}
     }
     lines.join("\n")
 }

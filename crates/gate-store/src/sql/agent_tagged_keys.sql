@@ -1,0 +1,1 @@
+SELECT mark FROM agent_tagged_keys ORDER BY mark;
