@@ -1,16 +1,20 @@
 //! The audit log as an outbox: what an agent's webhook is told, in which order, and what becomes of it
 //! when nobody listens.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gate_authority::{AdminError, Notices};
-use gate_core::{AgentName, Authority, Fate, IntentId, Notice, Outbox, Outcome, Refund, Waiting};
-use gate_store::{Reads, Store, WebhookRow};
+use async_trait::async_trait;
+use gate_authority::{AdminError, AuthorityConfig, LocalAuthority, Notices};
+use gate_core::{
+    AgentName, Authority, Clock, Fate, Ids, IntentId, Notice, Outbox, Outcome, Refund, Timestamp,
+    Waiting,
+};
+use gate_store::{Changes, Judge, MemStore, Reads, Snapshot, Store, StoreError, WebhookRow};
 use proptest::prelude::*;
 
 use crate::till::Step;
-use crate::world::{ASKS_AND_GOES_ON, HOUR, World, run};
+use crate::world::{ASKS_AND_GOES_ON, FakeClock, HOUR, World, run};
 
 const HOOK: &str = "webhook = \"https://bot.example.com/\"";
 const LEASE: Duration = Duration::from_secs(30);
@@ -423,6 +427,56 @@ fn looking_commits_nothing() {
     }
     assert_eq!((sent, world.store.commits() - before), (10, 11));
     assert_eq!(row(&world, "bot").next_try_at, None);
+}
+
+/// A store in which something happens just before the next transaction.
+struct Meddled {
+    inner: Arc<MemStore>,
+    meddle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+#[async_trait]
+impl Store for Meddled {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.now().await
+    }
+    async fn transact(&self, reads: Reads, judge: Arc<dyn Judge>) -> Result<(), StoreError> {
+        let meddle = self.meddle.lock().unwrap().take();
+        meddle.into_iter().for_each(|meddle| meddle());
+        self.inner.transact(reads, judge).await
+    }
+    async fn read(&self, reads: Reads) -> Result<Snapshot, StoreError> {
+        self.inner.read(reads).await
+    }
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+    fn commits(&self) -> u64 {
+        self.inner.commits()
+    }
+}
+
+struct NoIds;
+
+impl Ids for NoIds {
+    fn fill(&self, _: &mut [u8]) {}
+}
+
+/// Whoever looks, and is then overtaken, does not send what the other has sent.
+#[test]
+fn what_was_dealt_with_meanwhile_is_not_taken_again() {
+    let (world, fast) = world();
+    world.ask("k1 ch_1 1000");
+    world.ask("k2 ch_2 1000");
+    let overtaken = move || assert_eq!(events(&fast, "bot"), "refund.settled refund.settled");
+    let meddle: Box<dyn FnOnce() + Send> = Box::new(overtaken);
+    let store = Meddled { inner: Arc::clone(&world.store), meddle: Mutex::new(Some(meddle)) };
+    let clock: Arc<dyn Clock> = Arc::<FakeClock>::clone(&world.clock);
+    let config = AuthorityConfig::default();
+    let authority = LocalAuthority::new(Arc::new(store), clock, Arc::new(NoIds), config);
+    let slow = Notices::new(Arc::new(authority));
+    assert!(take(&slow, "bot").is_none());
+    assert!(take(&slow, "bot").is_none(), "nor when it looks again");
 }
 
 /// What happens to two deliverers of one store.
