@@ -11,7 +11,7 @@ use crate::witness::Violation;
 #[rustfmt::skip]
 pub const KILLERS: &[(Bug, u64)] = &[
     // the bug, its seed            the law that is broken
-    (Bug::AgeByOwnClock, 749),           // F21
+    (Bug::AgeByOwnClock, 2914),           // F21
     (Bug::AlarmNeverRaised, 27),         // I8
     (Bug::ApprovalExpiryIgnored, 962),   // I6
     (Bug::ApprovalReusable, 254),        // I9
