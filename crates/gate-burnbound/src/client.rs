@@ -272,6 +272,10 @@ impl RemoteAuthority {
             let detail = format!("an answer with status {status} that the authority did not sign");
             return Err(Lost::Somewhere(detail));
         };
+        // Somebody brought a copy of this very call first, and its answer went elsewhere.
+        if refused(&response) == Some(GatewayFault::NonceReused) {
+            return Err(Lost::Somewhere("the call came twice".to_owned()));
+        }
         let now = self.clock.now();
         // Signed to the second: up to one of them is rounding.
         let apart = now.since(at).max(at.since(now)).saturating_sub(Duration::from_secs(1));

@@ -217,7 +217,7 @@ fn code<T>(result: Result<T, AuthorityError>) -> &'static str {
 async fn what_is_believed_and_what_is_asked_again() {
     let twice = Fate::Altered(body(good()));
     #[rustfmt::skip]
-    let table: [(&str, &[Fate], &str, usize); 14] = [
+    let table: [(&str, &[Fate], &str, usize); 15] = [
         // what becomes of each attempt                          the agent hears          attempts
         ("good",      &[good()],                                 "ok",                    1),
         ("no route",  &[Fate::Nowhere, good()],                  "ok",                    2),
@@ -230,7 +230,8 @@ async fn what_is_believed_and_what_is_asked_again() {
         ("altered",   &[twice.clone(), twice, Fate::Lost],       "authority_unavailable", 3),
         ("unreadable",&[Fate::Says(200, "{}".to_owned())],       "authority_unavailable", 1),
         ("no problem",&[Fate::Says(500, "x".to_owned())],        "authority_error",       1),
-        ("refused",   &[refusal(GatewayFault::NonceReused)],     "authority_error",       1),
+        ("came twice",&[refusal(GatewayFault::NonceReused), good()], "ok",                2),
+        ("refused",   &[refusal(GatewayFault::SignatureInvalid)],"authority_error",       1),
         ("lost, then refused", &[Fate::Lost, refusal(GatewayFault::Revoked)], "authority_unavailable", 2),
         ("expired",   &[refusal(GatewayFault::SignatureExpired)],"authority_error",       1),
     ];
