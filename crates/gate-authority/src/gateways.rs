@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{Agent, AgentKey, AuthorityError, GatewayFault, GatewayId, ReasonCode, Timestamp};
 use gate_store::{AgentBy, GatewayKeyRow, GatewayRow, Nonce, Reads, Snapshot, Write};
 
@@ -137,13 +138,18 @@ impl Caller {
         now: Timestamp,
         seen: &Snapshot,
     ) -> Result<Vec<Write>, GatewayFault> {
-        taken(seen.gateway.as_ref(), now, |key| key.version == self.version)?;
-        if seen.nonce_used {
+        let found = taken(seen.gateway.as_ref(), now, |key| key.version == self.version);
+        if !bugs::on(Bug::GatewayKeyNotAskedAgain) {
+            found?;
+        }
+        if seen.nonce_used && !bugs::on(Bug::NonceNotChecked) {
             return Err(GatewayFault::NonceReused);
         }
         let keep_since = now.before(NONCE_KEPT);
         let mut writes = self.use_noted(now, seen);
-        writes.push(Write::UseNonce { nonce: self.nonce.clone(), at: now, keep_since });
+        if !bugs::on(Bug::NonceNotKept) {
+            writes.push(Write::UseNonce { nonce: self.nonce.clone(), at: now, keep_since });
+        }
         Ok(writes)
     }
 
@@ -168,8 +174,9 @@ fn taken(
 ) -> Result<&GatewayKeyRow, GatewayFault> {
     let gateway = gateway.ok_or(GatewayFault::Unknown)?;
     let key = gateway.keys.iter().find(|key| is_it(key)).ok_or(GatewayFault::Unknown)?;
-    let over = key.expires_at.is_some_and(|at| at <= now);
-    if gateway.revoked_at.is_some() || over { Err(GatewayFault::Revoked) } else { Ok(key) }
+    let over = key.expires_at.is_some_and(|at| at <= now) && !bugs::on(Bug::ExpiredGatewayKeyTaken);
+    let revoked = gateway.revoked_at.is_some() && !bugs::on(Bug::RevokedGatewayTaken);
+    if revoked || over { Err(GatewayFault::Revoked) } else { Ok(key) }
 }
 
 /// The nonces of reads that this process has taken lately.
@@ -193,7 +200,7 @@ impl ReadNonces {
             kept.by_age.pop_front();
             kept.all.remove(&oldest);
         }
-        if !kept.all.insert(nonce.clone()) {
+        if !kept.all.insert(nonce.clone()) && !bugs::on(Bug::ReadNonceNotChecked) {
             return false;
         }
         kept.by_age.push_back((now, nonce.clone()));

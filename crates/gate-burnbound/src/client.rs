@@ -11,6 +11,7 @@ mod tests;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{
     AgentKey, AuthorityError, Channel, Clock, Deadline, GatewayFault, GatewayId, Ids, Timestamp,
 };
@@ -184,9 +185,13 @@ impl RemoteAuthority {
                 Ok(response) => {
                     return match result_of(response) {
                         // That it is not taken now does not say that it was not taken before.
-                        Err(error @ AuthorityError::Gateway(_)) if in_doubt => Err(
-                            AuthorityError::Unavailable(format!("no answer, and then: {error}")),
-                        ),
+                        Err(error @ AuthorityError::Gateway(_))
+                            if in_doubt && !bugs::on(Bug::RefusalAfterDoubtBelieved) =>
+                        {
+                            Err(AuthorityError::Unavailable(format!(
+                                "no answer, and then: {error}"
+                            )))
+                        }
                         result => result,
                     };
                 }
@@ -221,6 +226,7 @@ impl RemoteAuthority {
             return Ok(response);
         };
         let stranger = matches!(fault, GatewayFault::Unknown | GatewayFault::Revoked);
+        let previous = previous.filter(|_| !bugs::on(Bug::PreviousSecretNotTried));
         if let (true, Some(previous)) = (stranger, previous) {
             let response = self.signed_attempt(call, &previous, by).await?;
             self.known().health.refused = refused(&response);
@@ -267,13 +273,18 @@ impl RemoteAuthority {
         let authority = secret.authority();
         let read =
             SignedAnswer::read(authority, &signature, response.status, &headers, &response.body);
+        if read.is_none() && bugs::on(Bug::UnsignedAnswerTaken) {
+            return Ok(response);
+        }
         let Some(SignedAnswer { at }) = read else {
             let status = response.status;
             let detail = format!("an answer with status {status} that the authority did not sign");
             return Err(Lost::Somewhere(detail));
         };
         // Somebody brought a copy of this very call first, and its answer went elsewhere.
-        if refused(&response) == Some(GatewayFault::NonceReused) {
+        if refused(&response) == Some(GatewayFault::NonceReused)
+            && !bugs::on(Bug::ReusedNonceIsRefusal)
+        {
             return Err(Lost::Somewhere("the call came twice".to_owned()));
         }
         let now = self.clock.now();

@@ -22,28 +22,44 @@ bugs! {
     AgeByOwnClock,
     /// An alarm for what cannot be found out is never raised.
     AlarmNeverRaised,
-    /// The same key with other arguments is answered as if they were the same.
-    ArgumentsNotBound,
+    /// What the authority answered is taken although its body is another.
+    AnswerDigestNotChecked,
+    /// An answer of the authority's is taken whatever call it is to.
+    AnswerOfOtherCallTaken,
+    /// An answer of the authority's is taken whatever its status.
+    AnswerStatusNotSigned,
     /// An approval can be used past its time.
     ApprovalExpiryIgnored,
     /// An approval goes over to the intent that takes over the key.
     ApprovalReusable,
+    /// The same key with other arguments is answered as if they were the same.
+    ArgumentsNotBound,
+    /// A decision whose answer was lost is asked for again as another attempt.
+    AttemptIdFresh,
     /// A transition has no audit entry.
     AuditLeftOut,
     /// What may have been sent is sent again without looking first.
     BlindRetry,
     /// A connection that broke counts as one that never was.
     BrokenIsNotSent,
+    /// A gateway's call is taken although its body is another.
+    CallDigestNotChecked,
+    /// A gateway's call is taken however old it is.
+    CallExpiryIgnored,
+    /// A gateway's call is taken whoever signed it.
+    CallSignatureNotChecked,
     /// A clear answer to a later attempt clears an earlier one.
     ClearedByLater,
-    /// An approval is taken although what was asked has been changed since.
-    DigestNotChecked,
     /// A person's denial is not remembered under other keys.
     DenialForgotten,
+    /// An approval is taken although what was asked has been changed since.
+    DigestNotChecked,
     /// An attempt without a clear answer leaves no doubt.
     DoubtForgotten,
     /// A listing without the refund proves that there is none.
     EmptyListingIsProof,
+    /// A gateway's key is taken past its grace.
+    ExpiredGatewayKeyTaken,
     /// A key is taken past its end.
     ExpiredKeyTaken,
     /// A decision counts past the time for it.
@@ -58,6 +74,10 @@ bugs! {
     FreshKeyPerLease,
     /// "In full" means what is left when an approval is used.
     FullNotFixed,
+    /// Whether a gateway's key is taken is not looked at again in the transaction.
+    GatewayKeyNotAskedAgain,
+    /// The first key of a gateway ends when the second is made.
+    GraceNotGiven,
     /// After an approval the policy is not asked again.
     HardChecksSkipped,
     /// A request without a key is never the same as another.
@@ -66,32 +86,50 @@ bugs! {
     LateFailureIgnored,
     /// An attempt begins although the lease ends before it does.
     LeaseEndIgnored,
+    /// A lease counts from when its answer came.
+    LeaseFromAnswer,
     /// A lease is given under the fence of the one before.
     LeaseWithoutFence,
     /// What cannot be found is looked for for ever.
     LookedForEver,
     /// A table of exchange rates is taken whatever it says.
     MadTableTaken,
+    /// A call that came before is taken again.
+    NonceNotChecked,
+    /// That a call came is not remembered.
+    NonceNotKept,
     /// The owner of an agent approves for it.
     OwnerMayApprove,
     /// What waits for a person counts as spent.
     PendingCounts,
     /// The policy is read once.
     PolicyCached,
+    /// A gateway tries its newest secret alone.
+    PreviousSecretNotTried,
+    /// A read that came before is answered again.
+    ReadNonceNotChecked,
+    /// A gateway that is refused forgets that its call may have been taken before.
+    RefusalAfterDoubtBelieved,
     /// A refusal is believed without a listing.
     RefusalWithoutListing,
-    /// Spend counts in the day of the asking.
-    ReservedInDayOfAsking,
     /// Asking again after a person's denial wipes who denied it.
     ReopenForgetsDenial,
+    /// Spend counts in the day of the asking.
+    ReservedInDayOfAsking,
+    /// That a call came before is believed to say that nothing was done for it.
+    ReusedNonceIsRefusal,
     /// Older news make a refund that came back a refund again.
     ReversedBack,
+    /// A revoked gateway's call is taken.
+    RevokedGatewayTaken,
     /// A revoked agent's key is taken.
     RevokedKeyTaken,
     /// The approval of somebody who lost their role since counts.
     RevokedReviewerCounts,
     /// Anybody who reviews approves, whatever role was asked for.
     RoleNotAsked,
+    /// A gateway's first key stays, although it was to end at once.
+    RotatedAtOnceKept,
     /// A refund that was seen is refused under an older fence.
     SeenRefusedWhenStale,
     /// It is sent again after Stripe has forgotten the key.
@@ -100,12 +138,14 @@ bugs! {
     SentUnderStop,
     /// An approved refund becomes as small as what is left.
     ShrunkSilently,
+    /// What a gateway signs does not cover the agent's key.
+    SignedWithoutAgent,
     /// Spend is never given back.
     SpendNeverReleased,
-    /// Rates are used past their age.
-    StaleRatesUsed,
     /// News are taken from whoever held the lease before.
     StaleOutcomeTaken,
+    /// Rates are used past their age.
+    StaleRatesUsed,
     /// The store shows sums from before the transaction.
     StaleSums,
     /// A stop ends what was approved.
@@ -124,6 +164,8 @@ bugs! {
     TimeoutIsNotSent,
     /// The store shows what was asked before as it was before the transaction.
     TwinNotSeen,
+    /// An answer is taken that nobody signed.
+    UnsignedAnswerTaken,
     /// Somebody who approves twice counts as two.
     VoteCountsTwice,
     /// A week begins with the day of the refund.

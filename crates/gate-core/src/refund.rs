@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use gate_money::Amount;
 
 use crate::ask::{Ask, Justification, Target, Wanted};
+use crate::bugs::{self, Bug};
 use crate::charge::{Charge, resolve};
 use crate::drive::{Driven, Driver};
 use crate::error::ActionError;
@@ -136,6 +137,8 @@ impl Refunds {
         let agent = intent.agent.clone();
         let expected =
             Expected { agent: &agent, charge: &charge.id, amount, channel: &charge.channel };
+        let late = bugs::on(Bug::LeaseFromAnswer);
+        let asked_at = if late { self.clock.uptime() } else { asked_at };
         self.driver.first_time(Permit { intent, lease }, &expected, words, asked_at).await
     }
 
@@ -302,6 +305,7 @@ impl Refunds {
     ) -> Result<Decided, ActionError> {
         match self.authority.decide(key, ask, charge, attempt).await {
             Err(AuthorityError::StoreUnavailable(_) | AuthorityError::Unavailable(_)) => {
+                let attempt = &self.repeated(attempt);
                 let second = self.authority.decide(key, ask, charge, attempt).await;
                 // A refusal to be asked at all says nothing of the first time either.
                 if let Err(
@@ -316,6 +320,14 @@ impl Refunds {
             }
             other => Ok(other?),
         }
+    }
+
+    /// The attempt under which a decision is asked for again: the same.
+    fn repeated(&self, attempt: &AttemptId) -> AttemptId {
+        if bugs::on(Bug::AttemptIdFresh) {
+            return AttemptId::make(self.clock.now(), self.ids.as_ref());
+        }
+        attempt.clone()
     }
 
     /// Remembers a decision whose answer never came: nothing is sent for it, and once the authority

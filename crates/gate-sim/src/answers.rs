@@ -145,6 +145,7 @@ impl Asked {
             error,
             ActionError::StoreUnavailable
                 | ActionError::AuthorityUnavailable
+                | ActionError::AuthorityError { .. }
                 | ActionError::Unauthenticated
                 | ActionError::IdempotencyKeyReused { .. }
         );

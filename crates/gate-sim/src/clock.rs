@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gate_core::{Clock, Deadline, Ids, Timestamp};
@@ -17,22 +18,27 @@ pub(crate) struct SimClock {
     skew_ms: i64,
     /// When it jumps, in virtual milliseconds, and by how much.
     jumps: Vec<(u64, i64)>,
+    /// The clock that it follows, once somebody has seen to that.
+    followed: OnceLock<Arc<Self>>,
 }
 
 impl SimClock {
+    /// Shows what `right` shows from now on.
+    pub(crate) fn follow(&self, right: &Arc<Self>) {
+        let _ = self.followed.set(Arc::clone(right));
+    }
+
     /// A clock that shows `base_ms` at the beginning of the world, but for its faults.
-    pub(crate) const fn new(
-        handle: Handle,
-        base_ms: i64,
-        skew_ms: i64,
-        jumps: Vec<(u64, i64)>,
-    ) -> Self {
-        Self { handle, base_ms, skew_ms, jumps }
+    pub(crate) fn new(handle: Handle, base_ms: i64, skew_ms: i64, jumps: Vec<(u64, i64)>) -> Self {
+        Self { handle, base_ms, skew_ms, jumps, followed: OnceLock::new() }
     }
 }
 
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
+        if let Some(right) = self.followed.get() {
+            return right.now();
+        }
         let now_ms = self.handle.now_ms();
         let jumped =
             self.jumps.iter().filter(|(at, _)| *at <= now_ms).map(|(_, by)| by).sum::<i64>();

@@ -26,6 +26,21 @@ pub(crate) enum Hit {
     CrashAfterSend,
     /// A fault of the way to Stripe, or of Stripe, hit the refund.
     Stripe(Class),
+    /// A fault of the way to an authority elsewhere hit the call.
+    Wire(Class),
+    /// The gateway died over its call to an authority elsewhere.
+    CallerDied,
+}
+
+/// What becomes of a gateway's keys.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Turn {
+    /// A second key, beside the first for a day.
+    Rotated,
+    /// A second key in place of the first.
+    RotatedAtOnce,
+    /// None any more.
+    Revoked,
 }
 
 impl fmt::Display for Hit {
@@ -37,7 +52,8 @@ impl fmt::Display for Hit {
             Self::StoreLost => f.write_str("commit unknown"),
             Self::CrashBeforeSend => f.write_str("crash before send"),
             Self::CrashAfterSend => f.write_str("crash after send"),
-            Self::Stripe(class) => class.fmt(f),
+            Self::Stripe(class) | Self::Wire(class) => class.fmt(f),
+            Self::CallerDied => f.write_str("caller died"),
         }
     }
 }
@@ -47,19 +63,30 @@ pub(crate) type Move = (State, State);
 
 /// How often each cell was reached.
 #[derive(Clone, Debug, Default)]
-pub struct Coverage(BTreeMap<(&'static str, &'static str), BTreeMap<Option<Hit>, u64>>);
+pub struct Coverage {
+    moves: BTreeMap<(&'static str, &'static str), BTreeMap<Option<Hit>, u64>>,
+    turns: BTreeMap<(Turn, &'static str), u64>,
+}
 
 impl Coverage {
     /// Counts a transition, hit or not.
     pub(crate) fn note(&mut self, (from, to): Move, hit: Option<Hit>) {
-        *self.0.entry((from.as_str(), to.as_str())).or_default().entry(hit).or_default() += 1;
+        *self.moves.entry((from.as_str(), to.as_str())).or_default().entry(hit).or_default() += 1;
+    }
+
+    /// Counts what a gateway's credential met after a turn.
+    pub(crate) fn turn(&mut self, turn: Turn, met: &'static str) {
+        *self.turns.entry((turn, met)).or_default() += 1;
     }
 
     /// Adds what another run reached.
     pub fn add(&mut self, other: &Self) {
-        for (cell, hits) in &other.0 {
+        for (cell, count) in &other.turns {
+            *self.turns.entry(*cell).or_default() += count;
+        }
+        for (cell, hits) in &other.moves {
             for (hit, count) in hits {
-                *self.0.entry(*cell).or_default().entry(*hit).or_default() += count;
+                *self.moves.entry(*cell).or_default().entry(*hit).or_default() += count;
             }
         }
     }
@@ -118,9 +145,50 @@ const REACHABLE: [(State, State, &[Hit]); 19] = [
 const NEVER: [(State, State, Hit); 1] =
     [(State::Submitted, State::Settled, Hit::Stripe(Class::Stored500))];
 
+/// Every hit that a call to an authority elsewhere can meet.
+const WIRE: [Hit; 12] = [
+    Hit::Wire(Class::CallNotSent),
+    Hit::Wire(Class::CallLost),
+    Hit::Wire(Class::CallSlow),
+    Hit::Wire(Class::CallTwice),
+    Hit::Wire(Class::CallAltered),
+    Hit::Wire(Class::AnswerLost),
+    Hit::Wire(Class::AnswerSlow),
+    Hit::Wire(Class::AnswerAltered),
+    Hit::Wire(Class::AnswerUnsigned),
+    Hit::Wire(Class::AnswerOther),
+    Hit::Wire(Class::AuthorityDown),
+    Hit::CallerDied,
+];
+/// Every transition that such a call makes.
+const CALLED: [(State, State); 12] = [
+    (State::Asked, State::PendingApproval),
+    (State::Asked, State::Submitted),
+    (State::Asked, State::Denied),
+    (State::PendingApproval, State::Canceled),
+    (State::Approved, State::Submitted),
+    (State::Approved, State::Denied),
+    (State::Approved, State::Canceled),
+    (State::Submitted, State::Settled),
+    (State::Submitted, State::Failed),
+    (State::Submitted, State::NotExecuted),
+    (State::NotExecuted, State::Submitted),
+    (State::Settled, State::Reversed),
+];
+/// What a gateway's credential meets, and after which turns.
+const MET: [(&str, &[Turn]); 7] = [
+    ("in flight", &[Turn::Rotated, Turn::RotatedAtOnce, Turn::Revoked]),
+    ("new key taken", &[Turn::Rotated, Turn::RotatedAtOnce]),
+    ("new key too early", &[Turn::Rotated, Turn::RotatedAtOnce]),
+    ("old key taken", &[Turn::Rotated]),
+    ("old key refused", &[Turn::Rotated, Turn::RotatedAtOnce, Turn::Revoked]),
+    ("not ready", &[Turn::Rotated, Turn::RotatedAtOnce, Turn::Revoked]),
+    ("ready again", &[Turn::Rotated, Turn::RotatedAtOnce, Turn::Revoked]),
+];
+
 impl Coverage {
     fn of(&self, from: State, to: State, hit: Option<Hit>) -> u64 {
-        let hits = self.0.get(&(from.as_str(), to.as_str()));
+        let hits = self.moves.get(&(from.as_str(), to.as_str()));
         hits.and_then(|hits| hits.get(&hit)).copied().unwrap_or_default()
     }
 
@@ -131,11 +199,16 @@ impl Coverage {
             .iter()
             .flat_map(|(from, to, sent)| STORE.iter().chain(*sent).map(|hit| (*from, *to, *hit)))
             .filter(|cell| !NEVER.contains(cell))
+            .chain(CALLED.iter().flat_map(|(from, to)| WIRE.map(|hit| (*from, *to, hit))))
             .collect();
         let missing = cells.iter().filter(|(from, to, hit)| self.of(*from, *to, Some(*hit)) == 0);
         let named =
             missing.map(|(from, to, hit)| format!("{} → {}: {hit}", from.as_str(), to.as_str()));
-        (cells.len(), named.collect())
+        let turns: Vec<(Turn, &str)> =
+            MET.iter().flat_map(|(met, turns)| turns.iter().map(|turn| (*turn, *met))).collect();
+        let unmet = turns.iter().filter(|cell| !self.turns.contains_key(cell));
+        let unmet = unmet.map(|(turn, met)| format!("{turn:?}: {met}"));
+        (cells.len() + turns.len(), named.chain(unmet).collect())
     }
 }
 
@@ -155,6 +228,23 @@ impl fmt::Display for Coverage {
             }
             for hit in sent {
                 write!(f, "  {hit} {}", self.of(from, to, Some(*hit)))?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(f, "\nby calls to an authority elsewhere, and what hit them")?;
+        for (from, to) in CALLED {
+            write!(f, "{:<36}", format!("{} → {}", from.as_str(), to.as_str()))?;
+            for hit in WIRE {
+                write!(f, "  {hit} {}", self.of(from, to, Some(hit)))?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(f, "\nwhat a gateway's credential met")?;
+        for (met, turns) in MET {
+            write!(f, "{met:<36}")?;
+            for turn in turns {
+                let times = self.turns.get(&(*turn, met)).copied().unwrap_or_default();
+                write!(f, "  {turn:?} {times}")?;
             }
             writeln!(f)?;
         }

@@ -25,8 +25,10 @@ impl Node {
     pub(crate) const GATEWAYS: [Self; 2] = [Self(0), Self(1)];
     /// People and agents, and the command line that people use.
     pub(crate) const DESK: Self = Self(2);
-    /// Stripe and the way to it.
+    /// Stripe and the way to it, and the way to an authority elsewhere.
     pub(crate) const STRIPE: Self = Self(3);
+    /// The processes that serve the authority, where it is elsewhere.
+    pub(crate) const REPLICAS: [Self; 2] = [Self(4), Self(5)];
 }
 
 /// What one step came to.

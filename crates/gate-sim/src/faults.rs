@@ -66,6 +66,28 @@ classes! {
     Jump = "jump",
     /// A client goes away before its answer comes.
     HangUp = "hang-up",
+    /// A gateway's call finds no connection.
+    CallNotSent = "call-not-sent",
+    /// A gateway's call never reaches the authority, and no answer comes.
+    CallLost = "call-lost",
+    /// A gateway's call is on its way for long.
+    CallSlow = "call-slow",
+    /// The same signed call reaches the authority twice.
+    CallTwice = "call-twice",
+    /// A byte of a call is another when it comes.
+    CallAltered = "call-altered",
+    /// The authority acts, and its answer is lost.
+    AnswerLost = "answer-lost",
+    /// The authority's answer is on its way for long.
+    AnswerSlow = "answer-slow",
+    /// A byte of an answer is another when it comes.
+    AnswerAltered = "answer-altered",
+    /// An answer comes without its signature.
+    AnswerUnsigned = "answer-unsigned",
+    /// The answer to another call comes in its place.
+    AnswerOther = "answer-other",
+    /// No authority can be reached for a while.
+    AuthorityDown = "authority-down",
 }
 
 impl fmt::Display for Class {
@@ -91,6 +113,12 @@ pub(crate) enum Place {
     Poll,
     /// The wait of a client.
     Wait,
+    /// A gateway's call that decides.
+    Call,
+    /// A gateway's call about what was decided before; there are few of them.
+    Late,
+    /// Any other call of a gateway's; there are many of them.
+    Ask,
 }
 
 impl Place {
@@ -103,6 +131,9 @@ impl Place {
             Self::HotPoll => "hot-poll",
             Self::Poll => "poll",
             Self::Wait => "wait",
+            Self::Call => "call",
+            Self::Late => "late",
+            Self::Ask => "ask",
         }
     }
 
@@ -139,6 +170,45 @@ impl Place {
             Self::HotPoll => &[(C::Crash, 80), (C::Freeze, 30)],
             Self::Poll => &[(C::Crash, 2)],
             Self::Wait => &[(C::HangUp, 200)],
+            Self::Call => &[
+                (C::CallNotSent, 80),
+                (C::CallLost, 120),
+                (C::CallSlow, 80),
+                (C::CallTwice, 150),
+                (C::CallAltered, 150),
+                (C::AnswerLost, 150),
+                (C::AnswerSlow, 100),
+                (C::AnswerAltered, 120),
+                (C::AnswerUnsigned, 100),
+                (C::AnswerOther, 100),
+                (C::AuthorityDown, 90),
+            ],
+            Self::Late => &[
+                (C::CallNotSent, 150),
+                (C::CallLost, 200),
+                (C::CallSlow, 200),
+                (C::CallTwice, 250),
+                (C::CallAltered, 350),
+                (C::AnswerLost, 250),
+                (C::AnswerSlow, 200),
+                (C::AnswerAltered, 200),
+                (C::AnswerUnsigned, 300),
+                (C::AnswerOther, 200),
+                (C::AuthorityDown, 200),
+            ],
+            Self::Ask => &[
+                (C::CallNotSent, 15),
+                (C::CallLost, 15),
+                (C::CallSlow, 10),
+                (C::CallTwice, 30),
+                (C::CallAltered, 20),
+                (C::AnswerLost, 15),
+                (C::AnswerSlow, 10),
+                (C::AnswerAltered, 20),
+                (C::AnswerUnsigned, 10),
+                (C::AnswerOther, 15),
+                (C::AuthorityDown, 4),
+            ],
         }
     }
 }
@@ -186,12 +256,20 @@ impl Faults {
         seed: u64,
         without: BTreeSet<String>,
         only: Option<BTreeSet<String>>,
+        remote: bool,
     ) -> Self {
         let mut draw = Draw::of(seed, 3, 0);
         let calm = draw.permille(60);
         let mut weights = BTreeMap::new();
+        // The way to the authority has a stream of its own: where there is none, nothing changes.
+        let mut way = Draw::of(seed, 3, 1);
         for class in Class::ALL {
-            let (on, weight) = (draw.permille(400), *draw.pick(&[100, 300, 1000, 2500]));
+            let of_the_way = Place::Call.classes().iter().any(|(of, _)| of == class);
+            if of_the_way && !remote {
+                continue;
+            }
+            let (draw, often) = if of_the_way { (&mut way, 550) } else { (&mut draw, 400) };
+            let (on, weight) = (draw.permille(often), *draw.pick(&[100, 300, 1000, 2500]));
             if on && !calm && !without.contains(class.name()) {
                 weights.insert(*class, weight);
             }

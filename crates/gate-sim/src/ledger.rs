@@ -3,20 +3,21 @@
 //! is checked by what it touches.
 
 mod approvals;
+mod gateways;
 mod spend;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gate_core::{
-    AgentId, Approval, ApprovalId, ApprovalState, AttemptId, Denier, Intent, IntentId, Requirement,
-    State, Timestamp,
+    AgentId, Approval, ApprovalId, ApprovalState, AttemptId, Denier, GatewayId, Intent, IntentId,
+    Requirement, State, Timestamp,
 };
 use gate_money::{Rate, RateTable};
 use gate_policy::{AgentLimits, Method, Policy, REFUND_HOST};
-use gate_store::{AgentRow, KeyHash, Scope, SpendWindow, UserRow, Write};
+use gate_store::{AgentRow, GatewayRow, KeyHash, Scope, SpendWindow, UserRow, Write};
 
-use crate::coverage::{Hit, Move};
+use crate::coverage::{Hit, Move, Turn};
 use crate::executor::Node;
 use crate::plan::{RULE, RULE_ROLE};
 use approvals::{approval_of, reopened};
@@ -86,6 +87,11 @@ pub(crate) struct Ledger {
     pub(crate) agents: BTreeMap<AgentId, AgentRow>,
     /// The commit in which each agent or its keys last changed.
     pub(crate) agents_changed: BTreeMap<AgentId, u64>,
+    pub(crate) gateways: BTreeMap<GatewayId, GatewayRow>,
+    /// What last became of each gateway's keys, and in which commit.
+    pub(crate) gateway_changes: BTreeMap<GatewayId, (u64, Turn)>,
+    /// Which gateway has which id.
+    pub(crate) gateway_nodes: BTreeMap<GatewayId, Node>,
     users: BTreeMap<String, UserRow>,
     /// Since when each stop is in force, in virtual milliseconds.
     pub(crate) stops: BTreeMap<Scope, u64>,
@@ -157,9 +163,9 @@ impl Ledger {
                 Write::EmptyAudit { .. }
                 | Write::GatewayUsed { .. }
                 | Write::NoteEvent { .. }
-                | Write::PutGateway(_)
-                | Write::PutWebhook(_)
-                | Write::UseNonce { .. } => {}
+                | Write::PutWebhook(_) => {}
+                Write::PutGateway(row) => self.gateway(now, row, writes, &mut booked),
+                Write::UseNonce { nonce, .. } => self.signed(now, nonce, &mut booked),
                 Write::PutRates(table) => self.rates(now, table, &mut booked),
                 Write::PutStop(stop) => drop(self.stops.entry(stop.scope.clone()).or_insert(at_ms)),
                 Write::Release(id) => {

@@ -17,8 +17,10 @@
 mod answers;
 mod authority;
 mod bugs;
+mod calls;
 mod clock;
 mod coverage;
+mod credentials;
 mod draw;
 mod executor;
 mod faults;
@@ -30,6 +32,7 @@ mod run;
 mod shrink;
 mod store;
 mod transport;
+mod wire;
 mod witness;
 mod world;
 

@@ -7,6 +7,7 @@
 )]
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,6 +43,9 @@ struct Words {
     /// Let only these operations and faults happen, by name.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Go on until every reachable cell is reached; fail when as many seeds again do not do it.
+    #[arg(long)]
+    covered: bool,
     /// Put each seeded bug into the product in turn, and see that it is found.
     #[arg(long)]
     bugs: bool,
@@ -120,6 +124,7 @@ fn bugs(words: &Words) -> bool {
     let began = now();
     let next = AtomicU64::new(0);
     let survivors = AtomicU64::new(0);
+    let moved = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..words.threads.max(1) {
             scope.spawn(|| {
@@ -131,10 +136,13 @@ fn bugs(words: &Words) -> bool {
                     let name = format!("{bug:?}");
                     match killed(*bug, known, 0..words.seeds) {
                         Some((seed, violation)) => {
-                            println!("{name:<24} seed {seed:>5}  {violation}")
+                            println!("{name:<26} seed {seed:>5}  {violation}");
+                            if known != Some(seed) {
+                                moved.lock().expect("no thread panics").push((name, seed));
+                            }
                         }
                         None => {
-                            println!("{name:<24} SURVIVED {} seeds", words.seeds);
+                            println!("{name:<26} SURVIVED {} seeds", words.seeds);
                             survivors.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -142,6 +150,11 @@ fn bugs(words: &Words) -> bool {
             });
         }
     });
+    let mut moved = moved.into_inner().expect("no thread panics");
+    moved.sort();
+    for (name, seed) in moved {
+        println!("found by another seed than the one that is kept: (Bug::{name}, {seed}),");
+    }
     let (all, survived) = (Bug::ALL.len(), survivors.into_inner());
     println!("{all} seeded bugs, {survived} survived, in {:.1} s", began.elapsed().as_secs_f64());
     survived == 0
@@ -156,21 +169,56 @@ struct Sum {
     failed: Vec<u64>,
 }
 
+impl Sum {
+    fn fails(&self) -> bool {
+        !self.failed.is_empty()
+    }
+}
+
 fn many(words: &Words) -> bool {
-    let options = words.options();
-    let next = AtomicU64::new(words.from);
-    let over = AtomicBool::new(false);
-    let sum = Mutex::new(Sum::default());
     let began = now();
-    let limit = words.minutes.map(|minutes| Duration::from_secs(minutes * 60));
-    let last = if limit.is_some() { u64::MAX } else { words.from + words.seeds };
+    let mut sum = Sum::default();
+    if let Some(minutes) = words.minutes {
+        let limit = Duration::from_secs(minutes * 60);
+        some(words, words.from..u64::MAX, &|| began.elapsed() > limit, &mut sum);
+    } else {
+        some(words, words.from..words.from + words.seeds, &|| false, &mut sum);
+    }
+    let uncovered = |sum: &Sum| words.covered && !sum.coverage.missing().1.is_empty();
+    // Chance may leave a rare cell out: as many seeds again may reach it.
+    while uncovered(&sum) && !sum.fails() && sum.seeds < 2 * words.seeds {
+        let from = words.from + sum.seeds;
+        some(words, from..from + words.seeds.div_ceil(10), &|| false, &mut sum);
+    }
+    let secs = began.elapsed().as_secs_f64();
+    println!("{}", sum.coverage);
+    println!(
+        "{} seeds in {secs:.1} s ({:.0} a second on {} thread(s)), {} polls each: {} failed",
+        sum.seeds,
+        rate(sum.seeds, secs),
+        words.threads,
+        sum.polls / sum.seeds.max(1),
+        sum.failed.len(),
+    );
+    if let Some(first) = sum.failed.iter().min() {
+        println!("\nthe first of them, made small:");
+        one(*first, &words.options());
+    }
+    !sum.fails() && !uncovered(&sum)
+}
+
+/// Runs `seeds` until they are through, it `is_late`, or too many failed.
+fn some(words: &Words, seeds: Range<u64>, is_late: &(dyn Fn() -> bool + Sync), into: &mut Sum) {
+    let options = words.options();
+    let next = AtomicU64::new(seeds.start);
+    let over = AtomicBool::new(false);
+    let sum = Mutex::new(into);
     std::thread::scope(|scope| {
         for _ in 0..words.threads.max(1) {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let late = limit.is_some_and(|limit| began.elapsed() > limit);
-                    if seed >= last || late || over.load(Ordering::Relaxed) {
+                    if seed >= seeds.end || is_late() || over.load(Ordering::Relaxed) {
                         return;
                     }
                     let report = run(seed, &options);
@@ -194,22 +242,6 @@ fn many(words: &Words) -> bool {
             });
         }
     });
-    let secs = began.elapsed().as_secs_f64();
-    let sum = sum.into_inner().expect("no thread panics");
-    println!("{}", sum.coverage);
-    println!(
-        "{} seeds in {secs:.1} s ({:.0} a second on {} thread(s)), {} polls each: {} failed",
-        sum.seeds,
-        rate(sum.seeds, secs),
-        words.threads,
-        sum.polls / sum.seeds.max(1),
-        sum.failed.len(),
-    );
-    if let Some(first) = sum.failed.iter().min() {
-        println!("\nthe first of them, made small:");
-        one(*first, &options);
-    }
-    sum.failed.is_empty()
 }
 
 #[allow(

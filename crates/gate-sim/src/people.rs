@@ -8,13 +8,15 @@ use futures_util::future::{Either, join, select};
 use gate_authority::{Actor, Admin, AdminError, IntentList, LocalAuthority, Whom};
 use gate_core::{
     ActionError, Actions as _, AgentKey, Answer, Ask, AuthorityError, Denier, IdempotencyKey,
-    Intent, IntentFilter, IntentId, Justification, Records as _, RefundId, Requirement, State,
-    Target, TeamName, Timestamp, Tool, UserName, Wanted,
+    Intent, IntentFilter, IntentId, Justification, Records, RefundId, Requirement, State, Target,
+    TeamName, Timestamp, Tool, UserName, Wanted,
 };
 use gate_store::{IntentBy, Judge, KeyHash, Reads, Snapshot, Store as _, Write};
 use serde_json::json;
 
 use crate::answers::Asked;
+use crate::calls::Request;
+use crate::credentials::{revokes, rotates};
 use crate::draw::Draw;
 use crate::executor::{Node, Slot, hand_over};
 use crate::faults::{Class, Place};
@@ -30,17 +32,36 @@ pub(crate) async fn does(world: Arc<World>, op: Op) {
     world.bell.ring();
     world.witness.line(|| format!("op:{} {:?}", op.n, op.act));
     let which = op.n as usize % 3;
-    match world.gateways().get(which).cloned().flatten() {
-        Some(gateway) if !matches!(op.act, Act::Ask(_)) => {
-            let at = Arc::clone(&gateway.authority);
-            let node = Node::GATEWAYS[which];
-            world.handle.spawn(node, acts(Arc::clone(&world), op, at));
+    let own = matches!(op.act, Act::Withdraw { .. } | Act::Look { .. });
+    let place = match &world.wire {
+        // An agent's own calls go through a gateway, with which they may die.
+        Some(_) if own => {
+            let which = op.n as usize % 2;
+            world.gateway(which).map(|_| (Arc::clone(&world.desk), Node::GATEWAYS[which]))
         }
-        _ => {
+        _ if which > 1 || matches!(op.act, Act::Ask(_)) => None,
+        Some(wire) => wire.authority(which).map(|at| (at, Node::REPLICAS[which])),
+        None => {
+            let here = world.gateway(which).and_then(|gateway| gateway.here.clone());
+            here.map(|at| (at, Node::GATEWAYS[which]))
+        }
+    };
+    match place {
+        Some((at, node)) => world.handle.spawn(node, acts(Arc::clone(&world), op, at)),
+        None => {
             let at = Arc::clone(&world.desk);
             acts(world, op, at).await;
         }
     }
+}
+
+/// Where an agent reads and withdraws: at the authority at hand, or through a gateway that asks
+/// elsewhere.
+fn records(world: &World, at: &Arc<LocalAuthority>, op: u64) -> Option<Arc<dyn Records>> {
+    if world.wire.is_none() {
+        return Some(Arc::<LocalAuthority>::clone(at));
+    }
+    world.gateway(op as usize % 2).map(|gateway| Arc::clone(&gateway.records))
 }
 
 async fn acts(world: Arc<World>, op: Op, at: Arc<LocalAuthority>) {
@@ -50,14 +71,24 @@ async fn acts(world: Arc<World>, op: Op, at: Arc<LocalAuthority>) {
             asks(&world, op.n, asking).await;
             Ok(())
         }
-        Act::Withdraw { agent, pick } => withdraws(&world, &at, *agent, *pick).await,
-        Act::Look { agent } => looks(&world, &at, *agent).await,
+        Act::Withdraw { agent, pick } => match records(&world, &at, op.n) {
+            Some(records) => withdraws(&world, &at, records.as_ref(), *agent, *pick).await,
+            None => Ok(()),
+        },
+        Act::Look { agent } => match records(&world, &at, op.n) {
+            Some(records) => looks(&world, records.as_ref(), *agent).await,
+            None => Ok(()),
+        },
         Act::Review { pick, user, verdict } => reviews(&world, &at, *pick, user, *verdict).await,
         Act::ApplyPolicy(rules) => admin.apply_policy(&rules.text()).await.map(|_| ()),
         Act::Stop { agent } => admin.stop(whom(*agent), None).await.map(|_| ()),
         Act::Resume { agent } => admin.resume(whom(*agent), None).await.map(|_| ()),
         Act::StopTeam => admin.stop(Whom::Team(&team()), None).await.map(|_| ()),
         Act::ResumeTeam => admin.resume(Whom::Team(&team()), None).await.map(|_| ()),
+        Act::RotateGateway { gateway, at_once, file_first, apart_ms } => {
+            rotates(&world, &at, *gateway, *at_once, *file_first, *apart_ms).await
+        }
+        Act::RevokeGateway { gateway, back_ms } => revokes(&world, &at, *gateway, *back_ms).await,
         Act::Panel { pick, users } => panel(&world, &at, *pick, users).await,
         Act::Seat { user, roles } => seats(&admin, user, roles).await,
         Act::PanelAndUnseat { pick, user } => {
@@ -255,7 +286,7 @@ fn sends(
     let world_of = Arc::clone(world);
     world.handle.spawn(Node::GATEWAYS[gateway], async move {
         let asked = Asked::begin(&world_of, agent, hash, ask.clone());
-        let answer = core.refunds.refund(&key, ask).await;
+        let answer = Request::within(core.refunds.refund(&key, ask)).await;
         asked.answered(&world_of, &answer);
         give.give(answer);
     });
@@ -275,6 +306,7 @@ fn pick(among: &[Intent], pick: u64, good: impl Fn(&Intent) -> bool) -> Option<&
 async fn withdraws(
     world: &Arc<World>,
     at: &LocalAuthority,
+    records: &dyn Records,
     agent: usize,
     chance: u64,
 ) -> Result<(), AdminError> {
@@ -284,12 +316,12 @@ async fn withdraws(
     let open =
         |i: &Intent| i.agent == own && matches!(i.state, State::PendingApproval | State::Approved);
     if let Some(intent) = pick(&all, chance, open) {
-        at.cancel(&key, &intent.id).await?;
+        records.cancel(&key, &intent.id).await?;
     }
     Ok(())
 }
 
-async fn looks(world: &Arc<World>, at: &LocalAuthority, agent: usize) -> Result<(), AdminError> {
+async fn looks(world: &Arc<World>, at: &dyn Records, agent: usize) -> Result<(), AdminError> {
     let (_, key, _) = secret(world, agent, Secret::Newest);
     let filter = IntentFilter { limit: 10, ..IntentFilter::default() };
     let page = at.intents(&key, &filter).await?;

@@ -20,6 +20,8 @@ pub(crate) struct Ways {
     pub(crate) team: bool,
     /// Exchange rates that move, grow old, or are nonsense.
     pub(crate) rates: bool,
+    /// Gateways that ask an authority elsewhere.
+    pub(crate) remote: bool,
 }
 
 /// Everything that is decided beforehand.
@@ -73,6 +75,9 @@ pub(crate) const RULE: &str = "asked-for";
 /// That role.
 pub(crate) const RULE_ROLE: &str = "risk";
 
+/// How many worlds of a thousand ask an authority elsewhere. Signatures cost time.
+const REMOTE_PERMILLE: u64 = 200;
+
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
@@ -115,7 +120,7 @@ impl Plan {
         let policy = Rules::of(&mut draw, timezone, ways);
         let count = draw.between(1, 4) as usize;
         let charges: Vec<_> = (0..count).map(|n| PlannedCharge::of(&mut draw, n)).collect();
-        let bursts = draw.between(1, 4);
+        let bursts = draw.between(1, 4).min(if ways.remote { 2 } else { 4 });
         let mut begins_ms = SECOND;
         let mut ops: Vec<Op> = Vec::new();
         for burst in 0..bursts {
@@ -131,10 +136,10 @@ impl Plan {
                 begins_ms += *draw.pick(&GAPS);
             }
         }
-        acts::more(seed, ways, &mut ops);
+        acts::more(seed, timezone, ways, &mut ops);
         ops.sort_by_key(|op| op.at_ms);
         let is_fretted_over = draw.permille(350);
-        let clocks = (0..4).map(|node| clock(seed, node, &ops)).collect();
+        let clocks = (0..4).map(|node| clock(seed, node, &ops, ways.remote)).collect();
         Self {
             base_ms,
             ways,
@@ -158,11 +163,15 @@ impl Plan {
 
 /// How far one clock is off and when it jumps. What the store's is off stays within the hour by
 /// which Stripe keeps its keys longer than anything is sent again: the product assumes that.
-fn clock(seed: u64, node: u64, ops: &[Op]) -> (i64, Vec<(u64, i64)>) {
+fn clock(seed: u64, node: u64, ops: &[Op], remote: bool) -> (i64, Vec<(u64, i64)>) {
     let mut draw = Draw::of(seed, 12, node);
     // The store's clock is the one that counts; a gateway's may be hours off.
-    let both_behind = Draw::of(seed, 12, 99).permille(150);
+    let both_behind = Draw::of(seed, 12, 99).permille(150) && !remote;
     let skew = match draw.below(8) {
+        // An authority takes calls of a gateway that is at most a minute off.
+        0 if node < 2 && remote => 58_000,
+        1 if node < 2 && remote => -58_000,
+        2 if node < 2 && remote => 3_600_000,
         _ if node < 2 && both_behind => -7_200_000,
         0 if node < 2 => 7_200_000,
         1 if node < 2 => -7_200_000,
@@ -205,7 +214,12 @@ impl PlannedCharge {
 impl Ways {
     fn of(seed: u64) -> Self {
         let mut draw = Draw::of(seed, 30, 0);
-        Self { panel: draw.permille(300), team: draw.permille(300), rates: draw.permille(250) }
+        Self {
+            panel: draw.permille(300),
+            team: draw.permille(300),
+            rates: draw.permille(250),
+            remote: draw.permille(REMOTE_PERMILLE),
+        }
     }
 }
 

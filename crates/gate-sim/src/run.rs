@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use futures_util::FutureExt as _;
 use gate_authority::{Actor, Admin, Whom};
@@ -13,6 +13,7 @@ use gate_store::{IntentQuery, Reads, Store as _, verify};
 use serde_json::Value;
 
 use crate::coverage::Coverage;
+use crate::credentials::repairs;
 use crate::executor::{Executor, Node, Step};
 use crate::faults::{Class, Fault, Place};
 use crate::ledger::Entry;
@@ -74,9 +75,11 @@ pub fn run(seed: u64, options: &Options) -> Report {
     // A lease that was given before the store's clock was set back ends so much later.
     let landed_ms = ends_ms + LANDING_MS + course.world.plan.set_back_ms();
     course.until(landed_ms);
+    course.repair();
     course.wake();
     course.until(landed_ms + REPAIR_MS);
     course.repaired();
+    course.ready();
     course.resume();
     course.until(landed_ms + REPAIR_MS + 30 * HOUR_MS);
     course.after_a_day();
@@ -110,7 +113,7 @@ impl Course {
         self.executor.handle().spawn(Node::DESK, async move { world.set_up().await });
         self.until(500);
         assert!(self.world.is_set_up.load(Ordering::Relaxed), "the world is not set up");
-        for node in Node::GATEWAYS {
+        for node in self.world.processes() {
             self.world.start(node);
         }
         for op in self.world.plan.ops.clone() {
@@ -145,6 +148,7 @@ impl Course {
                         return;
                     }
                     self.may_die(node);
+                    self.may_restart();
                 }
             }
             if self.executor.polls() > POLLS_MAX {
@@ -159,7 +163,8 @@ impl Course {
 
     /// Every await is a point at which a gateway may die.
     fn may_die(&mut self, node: Node) {
-        if !Node::GATEWAYS.contains(&node) {
+        let may = Node::GATEWAYS.contains(&node) || Node::REPLICAS.contains(&node);
+        if !may {
             return;
         }
         let hot = self.world.witness.seen().is_hot(node);
@@ -189,6 +194,48 @@ impl Course {
             world.handle.sleep(after_ms).await;
             world.start(node);
         });
+    }
+
+    /// The operator starts a gateway anew, with another credential.
+    fn may_restart(&mut self) {
+        let mut restarts = self.world.restarts.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes = std::mem::take(&mut *restarts);
+        drop(restarts);
+        for node in nodes {
+            let store = Arc::clone(&self.world.store);
+            self.world
+                .witness
+                .seen()
+                .crashing(node, |reads, judge| predicted(&store, reads, judge));
+            self.world.died(node);
+            self.executor.crash(node);
+            self.world.start(node);
+        }
+    }
+
+    /// The operator sees to what gateways need to ask an authority elsewhere: a credential that is
+    /// taken, and a clock that is right.
+    fn repair(&mut self) {
+        if let Some(wire) = &self.world.wire {
+            wire.up();
+            self.world.sets_clocks();
+            let world = Arc::clone(&self.world);
+            self.executor.handle().spawn(Node::DESK, repairs(world));
+        }
+    }
+
+    /// Whoever was repaired is ready.
+    fn ready(&self) {
+        if self.is_over() {
+            return;
+        }
+        for (which, gateway) in self.world.gateways().iter().enumerate() {
+            let remote = gateway.as_ref().and_then(|gateway| gateway.remote.as_ref());
+            let refused = remote.and_then(|remote| remote.health().refused);
+            self.world.witness.seen().law("I8", refused.is_none(), || {
+                format!("gateway {which} has a credential that is taken and is {refused:?}")
+            });
+        }
     }
 
     /// Tells everybody that there may be something to do.

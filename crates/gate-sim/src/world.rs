@@ -1,6 +1,7 @@
 //! The world: one store, one Stripe, two gateways that may die and come back, and a desk from
 //! which people work. Everything but clock, ids, transport and store is the shipped code.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +10,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::select;
 use gate_authority::{Actor, Admin, AuthorityConfig, LocalAuthority, RatesFeed, Sweeper};
+use gate_burnbound::{ClientSettings, RemoteAuthority};
 use gate_core::{
-    ActionError, AgentId, AgentKey, AgentName, Authority, ChargeId, Clock, Ids, Reconciler,
-    Records, Refunds, Settings, UserName,
+    ActionError, AgentId, AgentKey, AgentName, Authority, Channel, ChargeId, Clock, Ids,
+    Reconciler, Records, Refunds, Settings, UserName,
 };
+use gate_served::Served;
 use gate_store::{KeyHash, MemStore, Store};
 use gate_stripe::{KeySource, StripeClient, StripeConfig, StripeKey};
 use serde_json::json;
 
 use crate::authority::SimAuthority;
 use crate::clock::{SimClock, SimIds};
+use crate::credentials::{self, Credentials, File};
 use crate::draw::Draw;
 use crate::executor::{Bell, Handle, Node};
 use crate::faults::{Class, Faults};
@@ -28,10 +32,15 @@ use crate::rates;
 use crate::run::Options;
 use crate::store::SimStore;
 use crate::transport::{API_BASE, STRIPE_KEY, SimTransport, Stripe};
+use crate::wire::{self, Replica, Wire, WireTransport};
 use crate::witness::Witness;
 
 /// The deadline of one call to Stripe; the gateway's default.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// The deadline of one call to an authority elsewhere, all attempts together; the gateway's own.
+const AUTHORITY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How it is told that the authority does not take this gateway's call.
+const REFUSED: &str = "the authority refuses this gateway";
 /// A lease: that, and ten seconds.
 const LEASE: Duration = Duration::from_secs(30);
 /// How often the reconciler looks for work by itself; the gateway's default.
@@ -52,7 +61,12 @@ const MOVING_RATES_MS: u64 = 3 * 3_600_000;
 /// The core of one gateway process.
 pub(crate) struct Gateway {
     pub(crate) refunds: Arc<Refunds>,
-    pub(crate) authority: Arc<LocalAuthority>,
+    /// The authority, where it is in this process.
+    pub(crate) here: Option<Arc<LocalAuthority>>,
+    /// What agents read and withdraw.
+    pub(crate) records: Arc<dyn Records>,
+    /// The way to the authority, where it is elsewhere.
+    pub(crate) remote: Option<Arc<RemoteAuthority>>,
 }
 
 /// An agent, as the world knows it: its keys, oldest first.
@@ -77,6 +91,11 @@ pub(crate) struct World {
     /// Rung when everything is over.
     pub(crate) last_bell: Bell,
     pub(crate) is_set_up: AtomicBool,
+    pub(crate) credentials: Arc<Credentials>,
+    /// The way to the authority, where it is elsewhere.
+    pub(crate) wire: Option<Arc<Wire>>,
+    /// Gateways that the operator starts anew.
+    pub(crate) restarts: Mutex<Vec<Node>>,
     gateways: [Mutex<Option<Arc<Gateway>>>; 2],
     clocks: Vec<Arc<SimClock>>,
     ids: Vec<Arc<SimIds>>,
@@ -111,7 +130,8 @@ impl World {
     /// A world in which nothing has happened yet.
     pub(crate) fn new(seed: u64, handle: &Handle, options: &Options) -> Self {
         let plan = Plan::of(seed);
-        let faults = Arc::new(Faults::new(seed, options.without.clone(), options.only.clone()));
+        let (without, only) = (options.without.clone(), options.only.clone());
+        let faults = Arc::new(Faults::new(seed, without, only, plan.ways.remote));
         let witness = Witness::new(handle.clone(), options.timeline);
         let clocks: Vec<Arc<SimClock>> = plan
             .clocks
@@ -138,6 +158,18 @@ impl World {
         };
         let config = counting(seed, &plan);
         witness.seen().ledger.counts_by(config.rates_max_age, config.pins.clone());
+        let credentials = Arc::new(Credentials::new(seed, handle.clone()));
+        let wire = plan.ways.remote.then(|| {
+            Arc::new(Wire {
+                seed,
+                handle: handle.clone(),
+                faults: Arc::clone(&faults),
+                witness: witness.clone(),
+                store: Arc::clone(&store),
+                credentials: Arc::clone(&credentials),
+                state: Mutex::default(),
+            })
+        });
         let (clock, desk_ids) = (Arc::clone(&clocks[2]), Arc::clone(&ids[2]));
         let desk = Arc::new(LocalAuthority::new(Arc::new(desk_store), clock, desk_ids, config));
         Self {
@@ -153,6 +185,9 @@ impl World {
             bell: Bell::default(),
             last_bell: Bell::default(),
             is_set_up: AtomicBool::new(false),
+            credentials,
+            wire,
+            restarts: Mutex::default(),
             gateways: [Mutex::default(), Mutex::default()],
             clocks,
             ids,
@@ -160,7 +195,7 @@ impl World {
     }
 
     /// What is there before the first fault: people, agents, a policy, charges, rates.
-    pub(crate) async fn set_up(&self) {
+    pub(crate) async fn set_up(self: &Arc<Self>) {
         let admin = Admin::new(&self.desk, Actor::cli("sim", None));
         let panel = if self.plan.ways.panel { &PANEL[..] } else { &[] };
         for (name, role) in USERS.iter().chain(panel) {
@@ -184,6 +219,11 @@ impl World {
         let sweeper = Sweeper::new(Arc::clone(&self.desk), Arc::new(self.feed()));
         sweeper.refresh_rates().await.expect("rates");
         self.witness.seen().canaries.push(STRIPE_KEY.to_owned());
+        if self.wire.is_some() {
+            for which in 0..2 {
+                credentials::makes(self, &self.desk, which).await.expect("a gateway");
+            }
+        }
         self.is_set_up.store(true, Ordering::Relaxed);
     }
 
@@ -213,15 +253,39 @@ impl World {
         [self.gateway(0), self.gateway(1)]
     }
 
-    /// Notes that a gateway is gone.
+    /// Notes that a process is gone.
     pub(crate) fn died(&self, node: Node) {
-        *self.gateways[usize::from(node.0)].lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(place) = self.gateways.get(usize::from(node.0)) {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        } else if let Some(wire) = &self.wire {
+            wire.set(node, None);
+        }
     }
 
-    /// Starts a gateway over what is durable: a new core, and what it does by itself.
+    /// Every process of this world that may die.
+    pub(crate) fn processes(&self) -> Vec<Node> {
+        let replicas = if self.wire.is_some() { &Node::REPLICAS[..] } else { &[] };
+        replicas.iter().chain(&Node::GATEWAYS).copied().collect()
+    }
+
+    /// Starts a process over what is durable.
     pub(crate) fn start(self: &Arc<Self>, node: Node) {
-        let which = usize::from(node.0);
-        let (clock, ids) = (Arc::clone(&self.clocks[which]), Arc::clone(&self.ids[which]));
+        match &self.wire {
+            Some(wire) if Node::REPLICAS.contains(&node) => self.start_replica(node, wire),
+            Some(wire) => self.start_remote(node, wire),
+            None => self.start_here(node),
+        }
+        let name = if Node::REPLICAS.contains(&node) { "authority" } else { "gateway" };
+        self.witness.line(|| format!("{name} {} is up", node.0));
+    }
+
+    /// The authority in a process of its own or a gateway's, with what it does by itself.
+    fn authority_of(
+        self: &Arc<Self>,
+        node: Node,
+        clock: &Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+    ) -> (Arc<dyn Store>, Arc<LocalAuthority>) {
         let store: Arc<dyn Store> = Arc::new(SimStore {
             node,
             inner: Arc::clone(&self.store),
@@ -231,6 +295,101 @@ impl World {
             seed: self.seed,
             reads: AtomicU64::new(0),
         });
+        let config = counting(self.seed, &self.plan);
+        let local = LocalAuthority::new(Arc::clone(&store), Arc::clone(clock), ids, config);
+        (store, Arc::new(local))
+    }
+
+    /// What an authority does by itself.
+    fn sweep(self: &Arc<Self>, node: Node, authority: Arc<LocalAuthority>) {
+        let sweeper = Arc::new(Sweeper::new(authority, Arc::new(self.feed())));
+        self.handle.spawn(node, Arc::clone(self).sweeps(Arc::clone(&sweeper)));
+        self.handle.spawn(node, Arc::clone(self).fetches_rates(sweeper));
+    }
+
+    /// Starts a gateway with its authority in it.
+    fn start_here(self: &Arc<Self>, node: Node) {
+        let which = usize::from(node.0);
+        let clock: Arc<dyn Clock> = Arc::<SimClock>::clone(&self.clocks[which]);
+        let ids: Arc<dyn Ids> = Arc::<SimIds>::clone(&self.ids[which]);
+        let (store, authority) = self.authority_of(node, &clock, ids);
+        let records: Arc<dyn Records> = Arc::<LocalAuthority>::clone(&authority);
+        let port: Arc<dyn Authority> = Arc::new(SimAuthority {
+            node,
+            inner: Arc::<LocalAuthority>::clone(&authority),
+            records: Arc::clone(&records),
+            witness: self.witness.clone(),
+            wire: None,
+        });
+        let here = Some(Arc::clone(&authority));
+        self.start_gateway(node, port, records, here, None, Some(store));
+        self.sweep(node, authority);
+    }
+
+    /// Starts a gateway that asks an authority elsewhere.
+    fn start_remote(self: &Arc<Self>, node: Node, wire: &Arc<Wire>) {
+        let which = usize::from(node.0);
+        let Some(held) = self.credentials.of(which) else { return };
+        let settings = ClientSettings {
+            origin: wire::ORIGIN.to_owned(),
+            stripped: String::new(),
+            gateway: held.id,
+            call_timeout: AUTHORITY_TIMEOUT,
+        };
+        self.credentials.started(which);
+        let remote = Arc::new(RemoteAuthority::new(
+            Arc::new(WireTransport { node, wire: Arc::clone(wire) }),
+            Arc::<SimClock>::clone(&self.clocks[which]),
+            Arc::<SimIds>::clone(&self.ids[which]),
+            settings,
+            Arc::new(File { credentials: Arc::clone(&self.credentials), which }),
+            || {
+                let version = StripeConfig::default().version;
+                Some(Channel {
+                    account: None,
+                    livemode: false,
+                    version,
+                    key: None,
+                    agent_tagged: false,
+                })
+            },
+        ));
+        let port = Arc::new(SimAuthority {
+            node,
+            inner: Arc::<RemoteAuthority>::clone(&remote),
+            records: Arc::<RemoteAuthority>::clone(&remote),
+            witness: self.witness.clone(),
+            wire: Some(Arc::clone(wire)),
+        });
+        let records: Arc<dyn Records> = Arc::<SimAuthority>::clone(&port);
+        self.start_gateway(node, port, records, None, Some(remote), None);
+    }
+
+    /// Starts a process that serves the authority.
+    fn start_replica(self: &Arc<Self>, node: Node, wire: &Arc<Wire>) {
+        let plain = SimClock::new(self.handle.clone(), self.plan.base_ms, 0, Vec::new());
+        let clock: Arc<dyn Clock> = Arc::new(plain);
+        let life = wire.new_life();
+        let ids: Arc<dyn Ids> = Arc::new(SimIds::new(self.seed, 100 + life));
+        let (_, authority) = self.authority_of(node, &clock, Arc::clone(&ids));
+        let key = credentials::authority_key();
+        let served = Served { authority: Arc::clone(&authority), key, clock, ids };
+        wire.set(node, Some(Replica { node, life, served, authority: Arc::clone(&authority) }));
+        self.sweep(node, authority);
+    }
+
+    /// The core of a gateway, and its reconciler.
+    fn start_gateway(
+        self: &Arc<Self>,
+        node: Node,
+        port: Arc<dyn Authority>,
+        records: Arc<dyn Records>,
+        here: Option<Arc<LocalAuthority>>,
+        remote: Option<Arc<RemoteAuthority>>,
+        store: Option<Arc<dyn Store>>,
+    ) {
+        let which = usize::from(node.0);
+        let (clock, ids) = (Arc::clone(&self.clocks[which]), Arc::clone(&self.ids[which]));
         let transport =
             SimTransport { node, stripe: self.stripe.clone(), faults: Arc::clone(&self.faults) };
         let config = StripeConfig { api_base: API_BASE.to_owned(), ..StripeConfig::default() };
@@ -240,32 +399,29 @@ impl World {
             config,
             Arc::new(OneKey),
         );
-        let config = counting(self.seed, &self.plan);
-        let local = (Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids));
-        let authority = Arc::new(LocalAuthority::new(local.0, local.1, local.2, config));
-        let port: Arc<dyn Authority> = Arc::new(SimAuthority {
-            node,
-            inner: Arc::clone(&authority),
-            witness: self.witness.clone(),
-        });
         let refunds = Arc::new(Refunds::new(
             port,
-            Arc::clone(&authority) as Arc<dyn Records>,
+            Arc::clone(&records),
             Arc::new(client),
             Arc::clone(&clock) as Arc<dyn Clock>,
             ids as Arc<dyn Ids>,
             Settings { call_timeout: CALL_TIMEOUT, ..Settings::default() },
         ));
         let reconciler = Reconciler::new(Arc::clone(&refunds), clock as Arc<dyn Clock>);
-        let gateway = Gateway { refunds, authority: Arc::clone(&authority) };
+        let gateway = Gateway { refunds, here, records, remote };
         *self.gateways[which].lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Arc::new(gateway));
-        self.witness.line(|| format!("gateway {} is up", node.0));
-        let sweeper = Sweeper::new(authority, Arc::new(self.feed()));
-        let sweeper = Arc::new(sweeper);
         self.handle.spawn(node, Arc::clone(self).reconciles(reconciler, store));
-        self.handle.spawn(node, Arc::clone(self).sweeps(Arc::clone(&sweeper)));
-        self.handle.spawn(node, Arc::clone(self).fetches_rates(sweeper));
+    }
+
+    /// The gateways' clocks show the authority's time from now on.
+    pub(crate) fn sets_clocks(&self) {
+        if self.wire.is_some() {
+            let right = self.clocks.last().expect("the store's clock");
+            for clock in self.clocks.iter().take(2) {
+                clock.follow(right);
+            }
+        }
     }
 
     /// How long to wait before looking for work again: as configured, or rarer the longer nothing
@@ -274,14 +430,18 @@ impl World {
         let seen = self.witness.seen();
         let quiet_ms = self.handle.now_ms() - seen.active_ms;
         let longest = if quiet_ms < 15 * QUIET_MS { QUIET_MS } else { VERY_QUIET_MS };
-        configured.max((quiet_ms / 6).min(longest))
+        // Each look of a gateway that asks elsewhere costs signatures.
+        let longer = if self.wire.is_some() { quiet_ms * 3 } else { quiet_ms / 6 };
+        configured.max(longer.min(longest))
     }
 
     /// The reconciler, as the gateway runs it: at start, on a timer and when something changed.
-    async fn reconciles(self: Arc<Self>, reconciler: Reconciler, store: Arc<dyn Store>) {
-        let mut changes = store.changes();
+    async fn reconciles(self: Arc<Self>, reconciler: Reconciler, store: Option<Arc<dyn Store>>) {
+        let mut changes = store.map(|store| store.changes());
         loop {
-            changes.mark();
+            if let Some(changes) = &mut changes {
+                changes.mark();
+            }
             if let Ok(done) = reconciler.step().await {
                 for (id, error) in done.failed {
                     self.sound(&error);
@@ -292,8 +452,13 @@ impl World {
                 }
             }
             let timer = self.handle.sleep(self.pause_ms(RECONCILE_MS));
-            let changed = pin!(changes.changed());
-            select(select(changed, self.bell.rung()), pin!(timer)).await;
+            let changed = async {
+                match &mut changes {
+                    Some(changes) => changes.changed().await,
+                    None => pending().await,
+                }
+            };
+            select(select(pin!(changed), self.bell.rung()), pin!(timer)).await;
             self.handle.sleep(RECONCILE_PAUSE_MS).await;
         }
     }
@@ -388,7 +553,8 @@ impl World {
     pub(crate) fn sound(&self, error: &ActionError) {
         let mut seen = self.witness.seen();
         if let ActionError::AuthorityError { detail } = error {
-            seen.law("I7", detail == "stale lease", || format!("something is broken: {detail}"));
+            let sound = detail == "stale lease" || detail.starts_with(REFUSED);
+            seen.law("I7", sound, || format!("something is broken: {detail}"));
         }
         seen.no_secret(&format!("{error} {error:?}"));
     }

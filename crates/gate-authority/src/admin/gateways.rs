@@ -1,6 +1,7 @@
 //! Gateways and the public halves of their keys: made, rotated, revoked, listed. The secret halves
 //! never come here.
 
+use gate_core::bugs::{self, Bug};
 use gate_core::{AgentName, GatewayId, Timestamp};
 use gate_store::{GatewayKeyRow, GatewayRow, Reads, Write};
 
@@ -62,7 +63,8 @@ impl Admin<'_> {
                 )));
             }
             let last = gateway.keys.iter().map(|key| key.version).max().unwrap_or(0);
-            let grace = if at_once { world.now } else { world.now.after(ROTATION_GRACE) };
+            let ends = at_once && !bugs::on(Bug::RotatedAtOnceKept) || bugs::on(Bug::GraceNotGiven);
+            let grace = if ends { world.now } else { world.now.after(ROTATION_GRACE) };
             gateway.keys.retain(|key| key.expires_at.is_none_or(|at| at > world.now));
             let expiries = gateway.keys.iter_mut().map(|key| &mut key.expires_at);
             make_room(expiries, world.now, grace);

@@ -121,6 +121,19 @@ pub(crate) enum Act {
     Tamper {
         pick: u64,
     },
+    /// A gateway gets another key at the authority, and its file is written so much later; or
+    /// before, by as much.
+    RotateGateway {
+        gateway: usize,
+        at_once: bool,
+        file_first: bool,
+        apart_ms: u64,
+    },
+    /// A gateway is revoked, and set up anew after a while.
+    RevokeGateway {
+        gateway: usize,
+        back_ms: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -186,11 +199,26 @@ impl Act {
 }
 
 /// What people do where there are more of them, or a team: beside what happens anyway.
-pub(super) fn more(seed: u64, ways: Ways, ops: &mut Vec<Op>) {
+pub(super) fn more(seed: u64, timezone: &'static str, ways: Ways, ops: &mut Vec<Op>) {
     let mut draw = Draw::of(seed, 31, 0);
     let panel = if ways.panel { draw.between(3, 9) } else { 0 };
     let team = if ways.team { draw.below(4) } else { 0 };
     let times: Vec<u64> = ops.iter().map(|op| op.at_ms).collect();
+    if ways.remote {
+        let mut draw = Draw::of(seed, 36, 0);
+        for extra in 0..draw.below(5) {
+            let n = ops.len() as u64;
+            let mut own = Draw::of(seed, 37, extra);
+            let at_ms = *own.pick(&times) + own.below(1500);
+            ops.push(Op { n, at_ms, act: Act::of_credentials(&mut own) });
+        }
+        for extra in 0..draw.below(7) {
+            let n = ops.len() as u64;
+            let mut own = Draw::of(seed, 38, extra);
+            let at_ms = *own.pick(&times) + own.below(2500);
+            ops.push(Op { n, at_ms, act: Act::of_second_thoughts(&mut own, timezone, ways) });
+        }
+    }
     for extra in 0..panel + team {
         let n = ops.len() as u64;
         let mut own = Draw::of(seed, 32, extra);
@@ -219,6 +247,30 @@ impl Act {
             60..78 => Self::PanelAndUnseat { pick, user: draw.word(&["rita", "rolf", "lena"]) },
             78..90 => Self::Reopen { pick, user: draw.word(&["rita", "mona", "vic"]) },
             _ => Self::Tamper { pick },
+        }
+    }
+
+    const fn of_credentials(draw: &mut Draw) -> Self {
+        let gateway = draw.below(2) as usize;
+        if draw.permille(250) {
+            let back_ms = *draw.pick(&[500, 5_000, 60_000, 4_000_000]);
+            return Self::RevokeGateway { gateway, back_ms };
+        }
+        Self::RotateGateway {
+            gateway,
+            at_once: draw.permille(350),
+            file_first: draw.permille(300),
+            apart_ms: *draw.pick(&[0, 200, 3_000, 40_000, 3_600_000, 90_000_000]),
+        }
+    }
+
+    /// What lets approved refunds lie, and what becomes of them then.
+    fn of_second_thoughts(draw: &mut Draw, timezone: &'static str, ways: Ways) -> Self {
+        let (agent, pick) = (draw.below(2) as usize, draw.bits());
+        match draw.below(100) {
+            0..50 => Self::Withdraw { agent, pick },
+            50..80 => Self::ApproveAndStop { agent, pick },
+            _ => Self::ApplyPolicy(Box::new(Rules::of(draw, timezone, ways))),
         }
     }
 
