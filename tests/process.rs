@@ -295,6 +295,26 @@ impl Home {
         self.run_with(arguments, &[])
     }
 
+    /// Has a shell run commands as the manual has them, over the data directory; each must end
+    /// with 0.
+    pub(crate) fn shell(&self, commands: &str) {
+        let (bin, link) = (self.path("bin"), self.path("bin").join("action-gateway"));
+        if !link.exists() {
+            std::fs::create_dir(&bin).unwrap();
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gateway-under-test"), link).unwrap();
+        }
+        let output = Command::new("/bin/sh")
+            .args(["-euxc", commands])
+            .current_dir(self.dir.path())
+            .env_clear()
+            .env("PATH", bin)
+            .env("GATEWAY_DATA_DIR", self.data())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Runs a command that must end with 0.
     pub(crate) fn done(&self, arguments: &[&str]) -> Ran {
         let ran = self.run(arguments);
