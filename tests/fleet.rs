@@ -131,7 +131,15 @@ async fn strangers_and_revoked_gateways_are_refused() {
     ] {
         assert_eq!(Call::get(path).key(&key).send(at).await.line(), code, "{path}");
     }
+    let checked = home.check_remote(&sandbox);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    assert!(
+        checked.out.contains("warning  policy: the policy is with the authority"),
+        "{checked:?}"
+    );
     home.done(&["gateway", "revoke", "east"]);
+    let checked = home.check_remote(&sandbox);
+    assert_eq!(checked.code, 3, "{checked:?}");
     let refused = gateway.ask(&key, &ask(2)).await;
     assert_eq!(refused.line(), "502 authority_error");
     assert!(!String::from_utf8_lossy(&refused.body).contains("revoked"), "{}", refused.json);
