@@ -2,7 +2,7 @@
 //! an authority that is killed under load.
 
 use futures_util::future::join_all;
-use gate_core::{Clock, Deadline};
+use gate_core::{Clock, Deadline, State};
 use gate_store::{IntentQuery, Reads};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,14 +38,17 @@ async fn everything(world: &World) -> String {
 /// A gateway's whole life, each of its signed calls sent once more: refused, and nothing changes.
 #[tokio::test]
 async fn a_recorded_call_sent_again_changes_nothing() {
-    let lines = "daily_cap = \"100.00\"\napproval_threshold = \"20.00\"";
-    let setup = Setup { remote: true, policy: policy(lines), ..Setup::default() };
+    let lines = "daily_cap = \"100.00\"\napproval_threshold = \"20.00\"\n\
+                 tools = [\"finance_payments\"]";
+    let webhook_secrets = Some("whsec_ofTheTests");
+    let setup = Setup { remote: true, policy: policy(lines), webhook_secrets, ..Setup::default() };
     let world = setup.start().await;
     for n in 1..5 {
         world.charge(&json!({ "id": format!("ch_{n}"), "amount": 900 * n }));
     }
     let ask = |n: u32| json!({ "target": format!("ch_{n}"), "idempotencyKey": format!("k-{n}") });
-    assert_eq!(world.ask(&ask(1)).await.line(), "200 refunded");
+    let first = world.ask(&ask(1)).await;
+    assert_eq!(first.line(), "200 refunded");
     assert_eq!(world.ask(&ask(1)).await.line(), "200 refunded");
     let dry = json!({ "target": "ch_2", "dryRun": true });
     assert_eq!(world.ask(&dry).await.line(), "200 dry_run");
@@ -66,7 +69,21 @@ async fn a_recorded_call_sent_again_changes_nothing() {
     world.gateway.round().await.unwrap();
     assert_eq!(world.get("/v1/budget").await.status, 200);
     assert_eq!(world.get("/v1/intents?limit=2").await.status, 200);
+    for (path, id) in [("intents", "/intentId"), ("approvals", "/approvalId")] {
+        let path = format!("/v1/{path}/{}", approved.text(id));
+        assert_eq!(world.get(&path).await.status, 200, "{path}");
+    }
+    let payments = Call::post("/v1/tools/finance_payments", json!({})).key(&world.key);
+    assert_eq!(payments.send(world.at).await.status, 200);
     assert_eq!(world.refunds().len(), 3);
+    // An event of Stripe's, which has the charge's refunds looked at and told once more.
+    let url = format!("http://{}/webhooks/stripe", world.at);
+    let hook = json!({ "url": url, "secret": "whsec_ofTheTests" });
+    world.control("/_sandbox/webhook", &hook);
+    let refund = format!("/_sandbox/refunds/{}", first.text("/refund/id"));
+    world.control(&refund, &json!({ "status": "failed" }));
+    world.until(&first, |intent| intent.state == State::Reversed).await;
+    world.gateway.finish_money_work().await;
 
     let (before, attempts) = (everything(&world).await, world.attempts().len());
     let commits = world.store.commits();
@@ -84,8 +101,10 @@ async fn a_recorded_call_sent_again_changes_nothing() {
     kinds.dedup();
     let expected = [
         "Get agent",
+        "Get approvals/*",
         "Get budget",
         "Get intents",
+        "Get intents/*",
         "Get status",
         "Post claims",
         "Post intents",
@@ -94,6 +113,8 @@ async fn a_recorded_call_sent_again_changes_nothing() {
         "Post intents/*/justification",
         "Post intents/*/outcome",
         "Post intents/lookup",
+        "Post observations",
+        "Post tools/*",
     ];
     assert_eq!(kinds, expected);
     let by: Deadline = world.clock.deadline(Duration::from_secs(60));
