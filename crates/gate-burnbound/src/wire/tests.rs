@@ -360,6 +360,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         ".{0,20}".prop_map(Outcome::NotExecuted),
         (select(FailureCode::ALL), ".{0,20}")
             .prop_map(|(code, message)| Outcome::Refused(Refusal { code, message })),
+        (parsed("(ch|py)_[a-z0-9]{1,9}", ChargeId::parse), any::<i64>(), refund())
+            .prop_map(|(charge, minor, refund)| Outcome::Named { charge, minor, refund }),
         refund().prop_map(Outcome::Seen),
     ]
 }
