@@ -7,7 +7,7 @@ use gate_store::{IntentQuery, Reads};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::client::Call;
+use crate::client::{Answer, Call};
 use crate::process::{Home, POLICY, Server};
 use crate::world::{Setup, World, policy};
 
@@ -226,6 +226,51 @@ async fn two_gateways_and_one_worker() {
     assert_eq!(sandbox.refunds().await.len(), 2);
     let found = home.run(&["check", "--invariants"]);
     assert_eq!(found.code, 0, "{}{}", found.out, found.err);
+}
+
+/// F29: two Stripe accounts behind one authority. What was asked in one is work for that account's
+/// gateways alone, whoever looks first, also where the other has a charge of the same id.
+#[tokio::test]
+async fn two_accounts_behind_one_authority() {
+    let (of_east, of_west) = (Server::sandbox(), Server::sandbox());
+    let (home, key) = Home::with_agent(&format!("{POLICY}approval_threshold = \"5.00\"\n"));
+    let west_account = [&SHORT[..], &[("STRIPE_ACCOUNT", "acct_west")]].concat();
+    let east = home.serve_remote(&of_east, &SHORT);
+    let west = home.serve_remote(&of_west, &west_account);
+    of_east.control("/_sandbox/charges", &json!({ "id": "ch_1" })).await;
+    for id in ["ch_1", "ch_2"] {
+        let charge = Call::post("/_sandbox/charges", json!({ "id": id }));
+        let made = charge.with("stripe-account", "acct_west").send(of_west.at).await;
+        assert_eq!(made.status, 200, "{}", made.json);
+    }
+    let ask = |n: u32| json!({ "target": format!("ch_{n}"), "idempotencyKey": format!("k-{n}") });
+    let (first, second) = (east.ask(&key, &ask(1)).await, west.ask(&key, &ask(2)).await);
+    assert_eq!(first.line(), "202 pending_approval");
+    assert_eq!(second.line(), "202 pending_approval");
+    east.kill();
+    for pending in [&first, &second] {
+        let id = pending.text("/approvalId");
+        home.done(&["approval", "approve", id, "--as", "maria"]);
+    }
+    let settled = async |gateway: &Server, answer: &Answer| {
+        let path = format!("/v1/intents/{}?wait=20", answer.text("/intentId"));
+        for _ in 0..3 {
+            let now = Call::get(&path).key(&key).send(gateway.at).await;
+            if now.text("/state") == "settled" {
+                return true;
+            }
+        }
+        false
+    };
+    // The one that was approved last is made: so the first was passed over.
+    assert!(settled(&west, &second).await);
+    assert_eq!(west.ask(&key, &ask(1)).await.line(), "200 approved", "and waits");
+    let state = home.done(&["intent", "show", first.text("/intentId"), "--json"]).json();
+    assert_eq!(state["state"], "approved");
+    assert_eq!((of_east.attempts().await.len(), of_west.attempts().await.len()), (0, 1));
+    let east = home.serve_remote(&of_east, &SHORT);
+    assert!(settled(&east, &first).await);
+    assert_eq!((of_east.attempts().await.len(), of_west.attempts().await.len()), (1, 1));
 }
 
 /// Asks until the answer is definite.
