@@ -366,6 +366,7 @@ impl<'a> Case<'a> {
             in_utc(resets_at),
         );
         Some(DecisionReason {
+            count_limit: Some(most),
             resets_at: Some(resets_at),
             ..DecisionReason::plain(ReasonCode::RateCount, message)
         })
