@@ -2,12 +2,12 @@
 //! an authority that is killed under load.
 
 use futures_util::future::join_all;
-use gate_core::{Clock, Deadline};
+use gate_core::{Clock, Deadline, State};
 use gate_store::{IntentQuery, Reads};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::client::Call;
+use crate::client::{Answer, Call};
 use crate::process::{Home, POLICY, Server};
 use crate::world::{Setup, World, policy};
 
@@ -38,14 +38,17 @@ async fn everything(world: &World) -> String {
 /// A gateway's whole life, each of its signed calls sent once more: refused, and nothing changes.
 #[tokio::test]
 async fn a_recorded_call_sent_again_changes_nothing() {
-    let lines = "daily_cap = \"100.00\"\napproval_threshold = \"20.00\"";
-    let setup = Setup { remote: true, policy: policy(lines), ..Setup::default() };
+    let lines = "daily_cap = \"100.00\"\napproval_threshold = \"20.00\"\n\
+                 tools = [\"finance_payments\"]";
+    let webhook_secrets = Some("whsec_ofTheTests");
+    let setup = Setup { remote: true, policy: policy(lines), webhook_secrets, ..Setup::default() };
     let world = setup.start().await;
     for n in 1..5 {
         world.charge(&json!({ "id": format!("ch_{n}"), "amount": 900 * n }));
     }
     let ask = |n: u32| json!({ "target": format!("ch_{n}"), "idempotencyKey": format!("k-{n}") });
-    assert_eq!(world.ask(&ask(1)).await.line(), "200 refunded");
+    let first = world.ask(&ask(1)).await;
+    assert_eq!(first.line(), "200 refunded");
     assert_eq!(world.ask(&ask(1)).await.line(), "200 refunded");
     let dry = json!({ "target": "ch_2", "dryRun": true });
     assert_eq!(world.ask(&dry).await.line(), "200 dry_run");
@@ -66,7 +69,21 @@ async fn a_recorded_call_sent_again_changes_nothing() {
     world.gateway.round().await.unwrap();
     assert_eq!(world.get("/v1/budget").await.status, 200);
     assert_eq!(world.get("/v1/intents?limit=2").await.status, 200);
+    for (path, id) in [("intents", "/intentId"), ("approvals", "/approvalId")] {
+        let path = format!("/v1/{path}/{}", approved.text(id));
+        assert_eq!(world.get(&path).await.status, 200, "{path}");
+    }
+    let payments = Call::post("/v1/tools/finance_payments", json!({})).key(&world.key);
+    assert_eq!(payments.send(world.at).await.status, 200);
     assert_eq!(world.refunds().len(), 3);
+    // An event of Stripe's, which has the charge's refunds looked at and told once more.
+    let url = format!("http://{}/webhooks/stripe", world.at);
+    let hook = json!({ "url": url, "secret": "whsec_ofTheTests" });
+    world.control("/_sandbox/webhook", &hook);
+    let refund = format!("/_sandbox/refunds/{}", first.text("/refund/id"));
+    world.control(&refund, &json!({ "status": "failed" }));
+    world.until(&first, |intent| intent.state == State::Reversed).await;
+    world.gateway.finish_money_work().await;
 
     let (before, attempts) = (everything(&world).await, world.attempts().len());
     let commits = world.store.commits();
@@ -84,8 +101,10 @@ async fn a_recorded_call_sent_again_changes_nothing() {
     kinds.dedup();
     let expected = [
         "Get agent",
+        "Get approvals/*",
         "Get budget",
         "Get intents",
+        "Get intents/*",
         "Get status",
         "Post claims",
         "Post intents",
@@ -94,6 +113,8 @@ async fn a_recorded_call_sent_again_changes_nothing() {
         "Post intents/*/justification",
         "Post intents/*/outcome",
         "Post intents/lookup",
+        "Post observations",
+        "Post tools/*",
     ];
     assert_eq!(kinds, expected);
     let by: Deadline = world.clock.deadline(Duration::from_secs(60));
@@ -131,7 +152,15 @@ async fn strangers_and_revoked_gateways_are_refused() {
     ] {
         assert_eq!(Call::get(path).key(&key).send(at).await.line(), code, "{path}");
     }
+    let checked = home.check_remote(&sandbox);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    assert!(
+        checked.out.contains("warning  policy: the policy is with the authority"),
+        "{checked:?}"
+    );
     home.done(&["gateway", "revoke", "east"]);
+    let checked = home.check_remote(&sandbox);
+    assert_eq!(checked.code, 3, "{checked:?}");
     let refused = gateway.ask(&key, &ask(2)).await;
     assert_eq!(refused.line(), "502 authority_error");
     assert!(!String::from_utf8_lossy(&refused.body).contains("revoked"), "{}", refused.json);
@@ -197,6 +226,51 @@ async fn two_gateways_and_one_worker() {
     assert_eq!(sandbox.refunds().await.len(), 2);
     let found = home.run(&["check", "--invariants"]);
     assert_eq!(found.code, 0, "{}{}", found.out, found.err);
+}
+
+/// F29: two Stripe accounts behind one authority. What was asked in one is work for that account's
+/// gateways alone, whoever looks first, also where the other has a charge of the same id.
+#[tokio::test]
+async fn two_accounts_behind_one_authority() {
+    let (of_east, of_west) = (Server::sandbox(), Server::sandbox());
+    let (home, key) = Home::with_agent(&format!("{POLICY}approval_threshold = \"5.00\"\n"));
+    let west_account = [&SHORT[..], &[("STRIPE_ACCOUNT", "acct_west")]].concat();
+    let east = home.serve_remote(&of_east, &SHORT);
+    let west = home.serve_remote(&of_west, &west_account);
+    of_east.control("/_sandbox/charges", &json!({ "id": "ch_1" })).await;
+    for id in ["ch_1", "ch_2"] {
+        let charge = Call::post("/_sandbox/charges", json!({ "id": id }));
+        let made = charge.with("stripe-account", "acct_west").send(of_west.at).await;
+        assert_eq!(made.status, 200, "{}", made.json);
+    }
+    let ask = |n: u32| json!({ "target": format!("ch_{n}"), "idempotencyKey": format!("k-{n}") });
+    let (first, second) = (east.ask(&key, &ask(1)).await, west.ask(&key, &ask(2)).await);
+    assert_eq!(first.line(), "202 pending_approval");
+    assert_eq!(second.line(), "202 pending_approval");
+    east.kill();
+    for pending in [&first, &second] {
+        let id = pending.text("/approvalId");
+        home.done(&["approval", "approve", id, "--as", "maria"]);
+    }
+    let settled = async |gateway: &Server, answer: &Answer| {
+        let path = format!("/v1/intents/{}?wait=20", answer.text("/intentId"));
+        for _ in 0..3 {
+            let now = Call::get(&path).key(&key).send(gateway.at).await;
+            if now.text("/state") == "settled" {
+                return true;
+            }
+        }
+        false
+    };
+    // The one that was approved last is made: so the first was passed over.
+    assert!(settled(&west, &second).await);
+    assert_eq!(west.ask(&key, &ask(1)).await.line(), "200 approved", "and waits");
+    let state = home.done(&["intent", "show", first.text("/intentId"), "--json"]).json();
+    assert_eq!(state["state"], "approved");
+    assert_eq!((of_east.attempts().await.len(), of_west.attempts().await.len()), (0, 1));
+    let east = home.serve_remote(&of_east, &SHORT);
+    assert!(settled(&east, &first).await);
+    assert_eq!((of_east.attempts().await.len(), of_west.attempts().await.len()), (1, 1));
 }
 
 /// Asks until the answer is definite.

@@ -113,3 +113,39 @@ fn the_policy_in_force_stands_in_for_a_file() {
     assert_eq!(refused.code, 2, "{refused:?}");
     assert_eq!(home.done(&["policy", "export"]).out.trim(), POLICY.trim());
 }
+
+/// The guide, followed to the letter: each text goes into its file, and each command is run.
+#[test]
+fn the_guide_leads_where_it_says() {
+    const GUIDE: &str = include_str!("../docs/policy.md");
+    let home = Home::new();
+    let (policy, cases) = (home.path("policy.toml"), home.path("policy.cases.toml"));
+    let mut commands = 0;
+    for block in GUIDE.split("\n```").filter(|block| !block.starts_with('\n')) {
+        let (kind, text) = block.split_once('\n').unwrap();
+        match kind {
+            "sh" => {
+                commands += text.matches("action-gateway ").count();
+                home.shell(text);
+            }
+            "toml" if text.starts_with("# policy.cases.toml") => {
+                std::fs::write(&cases, text).unwrap();
+            }
+            // Here a policy begins from nothing.
+            "toml" if text.contains("[organization]") => std::fs::write(&policy, text).unwrap(),
+            "toml" => {
+                let before = std::fs::read_to_string(&policy).unwrap();
+                std::fs::write(&policy, format!("{before}\n{text}")).unwrap();
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(commands, 16);
+    let text = std::fs::read_to_string(&policy).unwrap();
+    assert_eq!(home.done(&["policy", "export"]).out.trim(), text.trim());
+    let checked = home.done(&["policy", "check", policy.to_str().unwrap()]);
+    assert!(
+        checked.out.contains("5 cases in") || checked.err.contains("5 cases in"),
+        "{checked:?}"
+    );
+}

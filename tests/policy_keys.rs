@@ -145,6 +145,30 @@ async fn a_denial_says_what_is_left() {
     );
 }
 
+/// The same of a count: how many, that none are left, and by when it is over at the latest.
+#[tokio::test]
+async fn a_denial_by_a_count_says_how_many() {
+    let world = world(policy("daily_cap = \"100.00\"\nrefunds_per_hour = 2")).await;
+    let ask = async |key: &str| {
+        let body = json!({ "target": "ch_1", "amountMinor": 100, "idempotencyKey": key });
+        world.ask(&body).await
+    };
+    for key in ["a", "b"] {
+        assert_eq!(ask(key).await.line(), "200 refunded");
+    }
+    let denied = ask("c").await;
+    assert_eq!((denied.line().as_str(), denied.text("/retry")), ("200 denied", "later"));
+    let figures = ["code", "limit", "left"].map(|name| denied.text(&format!("/reasons/0/{name}")));
+    assert_eq!(figures, ["rate_count", "2", "0"]);
+    let resets_at = denied.text("/reasons/0/resetsAt");
+    assert!(resets_at.starts_with("2026-03-10T11:00:0"), "{resets_at}");
+    let id = denied.text("/intentId");
+    assert_eq!(
+        world.get(&format!("/v1/intents/{id}")).await.json["reasons"],
+        denied.json["reasons"]
+    );
+}
+
 /// What is pending or denied has spent nothing; what is made has.
 #[tokio::test]
 async fn only_what_was_sent_is_spent() {

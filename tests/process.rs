@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
@@ -220,6 +220,14 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("{self:?}"))
     }
@@ -284,15 +292,31 @@ impl Home {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        Ran {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ran::of(output)
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         self.run_with(arguments, &[])
+    }
+
+    /// Has a shell run commands as the manual has them, over the data directory; each must end
+    /// with 0.
+    pub(crate) fn shell(&self, commands: &str) {
+        let (bin, link) = (self.path("bin"), self.path("bin").join("action-gateway"));
+        if !link.exists() {
+            std::fs::create_dir(&bin).unwrap();
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gateway-under-test"), link).unwrap();
+        }
+        let output = Command::new("/bin/sh")
+            .args(["-euxc", commands])
+            .current_dir(self.dir.path())
+            .env_clear()
+            .env("PATH", bin)
+            .env("GATEWAY_DATA_DIR", self.data())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Runs a command that must end with 0.
@@ -363,6 +387,21 @@ impl Home {
             .envs(variables.iter().filter(gateways).copied());
         let log = self.path(&format!("log-{}", self.dir.path().read_dir().unwrap().count()));
         Server::start(command, log, None)
+    }
+
+    /// Runs `check --online` as that gateway.
+    pub(crate) fn check_remote(&self, sandbox: &Server) -> Ran {
+        let fleet = self.fleet.lock().unwrap();
+        let Fleet { authority, id, secret } = fleet.as_ref().unwrap();
+        let (api, stripe) = (format!("http://{}", authority.at), format!("http://{}", sandbox.at));
+        let output = binary()
+            .args(["check", "--online"])
+            .envs([("BURNBOUND_API", &api), ("BURNBOUND_GATEWAY_ID", id)])
+            .envs([("BURNBOUND_GATEWAY_SECRET", secret), ("STRIPE_API_BASE", &stripe)])
+            .env("STRIPE_SECRET_KEY", KEY)
+            .output()
+            .unwrap();
+        Ran::of(output)
     }
 
     /// Starts the authority alone.

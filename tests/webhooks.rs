@@ -258,7 +258,7 @@ async fn money_that_left_is_booked_whatever_was_thought() {
         connect(&world, SECRET);
         world.charge(&json!({ "id": "ch_1" }));
         if fault.is_empty() {
-            // So much is refunded by somebody else that Stripe refuses ours.
+            // So much is refunded by somebody else that Stripe refuses ours; it fails later.
             let sandbox = world.sandbox.clone();
             let form = "charge=ch_1&amount=700";
             world.wire.before_refund(move || outside(&sandbox, "/v1/refunds", form));
@@ -269,13 +269,51 @@ async fn money_that_left_is_booked_whatever_was_thought() {
         assert_eq!(ended.line(), was);
         assert_eq!(world.spent().await, "0.00", "{was}");
         world.clear_faults();
+        for other in world.sandbox.refunds() {
+            let path = format!("/_sandbox/refunds/{}", other["id"].as_str().unwrap());
+            world.control(&path, &json!({ "status": "failed" }));
+        }
         let id = ended.text("/intentId");
-        let form = format!("charge=ch_1&amount=300&metadata[burnbound_intent]={id}");
+        let form = format!("charge=ch_1&amount=400&metadata[burnbound_intent]={id}");
         outside(&world.sandbox, "/v1/refunds", &form);
         world.until(&ended, |intent| intent.state == State::Settled).await;
         all_done(&world).await;
         assert_eq!(told(&world, &ended).await, "200 refunded", "{was}");
         assert_eq!(world.spent().await, "4.00", "{was}");
+    }
+}
+
+/// Whoever may write at Stripe can put an intent's id into any refund's metadata. That neither ends
+/// what is under way, nor gives its spend back, nor is it told as the refund of this intent.
+#[tokio::test]
+async fn a_forged_name_ends_nothing() {
+    for (form, status) in [
+        ("charge=ch_1&amount=1", "succeeded"),
+        ("charge=ch_1&amount=1", "failed"),
+        ("charge=ch_2&amount=400", "succeeded"),
+        ("charge=ch_2&amount=400", "failed"),
+    ] {
+        let case = format!("{form} {status}");
+        let world = world(SECRET).await;
+        connect(&world, SECRET);
+        for id in ["ch_1", "ch_2"] {
+            world.charge(&json!({ "id": id }));
+        }
+        // Stripe keeps a 500 under the key: whether the refund was made is not known.
+        world.fault("status_500_stored", 10);
+        let unclear = world.ask(&json!({ "target": "ch_1", "amountMinor": 400 })).await;
+        assert_eq!(unclear.line(), "202 in_progress", "{case}");
+        world.clear_faults();
+        let id = unclear.text("/intentId");
+        outside(&world.sandbox, "/v1/refunds", &format!("{form}&metadata[burnbound_intent]={id}"));
+        let forged = world.sandbox.refunds().last().unwrap()["id"].as_str().unwrap().to_owned();
+        let path = format!("/_sandbox/refunds/{forged}");
+        world.control(&path, &json!({ "status": status }));
+        all_done(&world).await;
+        assert_eq!(told(&world, &unclear).await, "200 in_progress", "{case}");
+        let intent = world.intent(&unclear).await;
+        assert_eq!((intent.refund, intent.needs_person), (None, true), "{case}");
+        assert_eq!(world.spent().await, "4.00", "{case}");
     }
 }
 

@@ -361,11 +361,11 @@ pub struct ReasonView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub rule: Option<String>,
-    /// The limit that was met, in US dollars.
+    /// The limit that was met: US dollars or, of `rate_count`, how many refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub limit: Option<String>,
-    /// What was left of it before this request, in US dollars.
+    /// What was left of it before this request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub left: Option<String>,
@@ -383,12 +383,14 @@ impl ReasonView {
     /// `reason` for the wire.
     #[must_use]
     pub fn new(reason: &DecisionReason) -> Self {
+        let count = reason.count_limit.map(|count| count.to_string());
+        let none_left = reason.count_limit.map(|_| "0".to_owned());
         Self {
             code: reason.code.as_str(),
             message: reason.message.clone(),
             rule: reason.rule.clone(),
-            limit: reason.limit.map(dollars),
-            left: reason.left.map(dollars),
+            limit: reason.limit.map(dollars).or(count),
+            left: reason.left.map(dollars).or(none_left),
             resets_at: reason.resets_at.map(rfc3339),
             unknown_fact: reason.unknown_fact.clone(),
         }

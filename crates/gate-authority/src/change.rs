@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gate_core::bugs::{self, Bug};
 use gate_core::{
     AgentId, AuthorityError, Event, Ids, IllegalEvent, Intent, State, Timestamp, UserName,
+    Valuation,
 };
+use gate_money::RateFigures;
 use gate_store::{AuditEntry, Judge, Reads, Snapshot, Store, StoreError, Write};
 
 /// Who does something, as the audit log names it.
@@ -154,6 +156,7 @@ fn audited(intent: &Intent, by: &Actor, now: Timestamp, ids: &dyn Ids) -> Write 
         "amountMinor": intent.amount.minor(),
         "currency": intent.amount.currency().lower(),
         "usdMicros": intent.worth.as_ref().map(|worth| worth.usd.micros()),
+        "rate": intent.worth.as_ref().map(rate),
         "policyVersion": intent.policy_version,
         "reasons": codes,
         "approval": intent.approval.as_ref().map(|approval| approval.id.as_str()),
@@ -162,6 +165,22 @@ fn audited(intent: &Intent, by: &Actor, now: Timestamp, ids: &dyn Ids) -> Write 
     });
     let action = format!("intent.{}", intent.state.as_str());
     audit(by, &action, intent.id.as_str(), &details, now, ids)
+}
+
+/// The published figures of a worth, their day and their source: with them anybody computes it again.
+fn rate(worth: &Valuation) -> serde_json::Value {
+    match worth.rate.figures() {
+        RateFigures::Feed { units_per_eur, usd_per_eur } => serde_json::json!({
+            "source": "feed",
+            "date": worth.date,
+            "unitsPerEur": units_per_eur.to_string(),
+            "usdPerEur": usd_per_eur.to_string(),
+        }),
+        RateFigures::Pinned { usd_per_unit } => {
+            serde_json::json!({ "source": "pinned", "usdPerUnit": usd_per_unit.to_string() })
+        }
+        RateFigures::Usd => serde_json::json!({ "source": "usd" }),
+    }
 }
 
 /// An audit entry with a salt of its own.

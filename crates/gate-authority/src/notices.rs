@@ -354,7 +354,9 @@ fn happened(row: &AuditRow, agent: &AgentId) -> Option<Found> {
         || text("refundStatus").is_some_and(|it| RefundStatus::from_stripe(it).came_back());
     let event = match entry.action.strip_prefix("intent.")? {
         "needs_person" => "refund.needs_person",
-        "refund_seen" | "second_refund_seen" if !came_back() => "refund.needs_person",
+        "foreign_refund_seen" | "refund_seen" | "second_refund_seen" if !came_back() => {
+            "refund.needs_person"
+        }
         state => match State::parse(state)? {
             State::PendingApproval | State::AwaitingStripe => "approval.requested",
             State::Approved => "approval.approved",

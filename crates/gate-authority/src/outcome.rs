@@ -35,8 +35,25 @@ pub(crate) fn record(
         return Err(AuthorityError::Asked(ActionError::IntentNotFound));
     };
     match news {
-        Outcome::Seen(_) if intent.fence != fence && bugs::on(Bug::SeenRefusedWhenStale) => {
+        Outcome::Named { .. } | Outcome::Seen(_)
+            if intent.fence != fence && bugs::on(Bug::SeenRefusedWhenStale) =>
+        {
             Err(AuthorityError::Stale)
+        }
+        Outcome::Named { charge, minor, refund } => {
+            // By its own id: then it is this intent's, whatever else is said of it.
+            let known = intent.refund.as_ref().is_some_and(|known| known.id == refund.id);
+            if known || (*charge == intent.charge && *minor == intent.amount.minor()) {
+                seen(intent, refund, policy, world)
+            } else {
+                let details = serde_json::json!({
+                    "refund": refund.id.as_str(),
+                    "refundStatus": refund.status.as_str(),
+                    "refundCharge": charge.as_str(),
+                    "refundAmountMinor": minor,
+                });
+                Ok(not_its_own(intent, refund, "intent.foreign_refund_seen", &details, world))
+            }
         }
         Outcome::Seen(refund) => seen(intent, refund, policy, world),
         Outcome::Held(_) | Outcome::NeedsPerson | Outcome::NotExecuted(_) | Outcome::Refused(_) => {
@@ -62,7 +79,7 @@ fn told_already(intent: &Intent, news: &Outcome) -> bool {
         Outcome::NeedsPerson => intent.needs_person,
         Outcome::NotExecuted(_) => intent.state == State::NotExecuted,
         Outcome::Refused(_) => intent.state == State::Failed,
-        Outcome::Seen(_) => false,
+        Outcome::Named { .. } | Outcome::Seen(_) => false,
     }
 }
 
@@ -152,7 +169,7 @@ fn ended(
             let details = serde_json::json!({ "charge": intent.charge.as_str() });
             return Ok(noted(intent, "intent.needs_person", &details, world));
         }
-        Outcome::Seen(_) => {}
+        Outcome::Named { .. } | Outcome::Seen(_) => {}
     }
     let Some(event) = news.event() else {
         return Ok(Plan::nothing(intent));
@@ -266,7 +283,11 @@ fn seen(
     let came_back = refund.status.came_back();
     let made = matches!(intent.state, State::Settled | State::Reversed);
     if made && intent.refund.as_ref().is_some_and(|known| known.id != refund.id) {
-        return Ok(second(intent, refund, world));
+        let details = serde_json::json!({
+            "refund": refund.id.as_str(),
+            "refundStatus": refund.status.as_str(),
+        });
+        return Ok(not_its_own(intent, refund, "intent.second_refund_seen", &details, world));
     }
     let told = intent.refund.as_ref() == Some(refund) && intent.state != State::Submitted;
     // Once it came back, it does not go out again: that it was made is older news.
@@ -332,20 +353,22 @@ fn seen(
     Ok(Plan { writes, reply: next })
 }
 
-/// Another refund that names an intent whose own was made: somebody copied its metadata, or money
-/// left twice. The intent stays with its own, whose fate alone gives its spend back; a person is to
-/// look, once.
-fn second(intent: &Intent, refund: &Refund, world: &World<'_>) -> Plan<Intent> {
+/// A refund that names an intent and is not its own: of another charge or amount, or beside the one
+/// that was made for it. Somebody copied the metadata, or money left twice. The intent stays as it
+/// is, and goes by its own refund, whose fate alone gives its spend back; a person is to look, once.
+fn not_its_own(
+    intent: &Intent,
+    refund: &Refund,
+    action: &str,
+    details: &serde_json::Value,
+    world: &World<'_>,
+) -> Plan<Intent> {
     if intent.needs_person || refund.status.came_back() {
         return Plan::nothing(intent.clone());
     }
     let mut next = intent.clone();
     next.needs_person = true;
-    let details = serde_json::json!({
-        "refund": refund.id.as_str(),
-        "refundStatus": refund.status.as_str(),
-    });
-    noted(next, "intent.second_refund_seen", &details, world)
+    noted(next, action, details, world)
 }
 
 /// Something to know about an intent whose state stays what it is.

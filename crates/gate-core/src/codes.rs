@@ -54,12 +54,12 @@ codes! {
         RatesStale = "rates_stale", "The exchange rates are too old to count this currency.";
         MaxPerPayment = "max_per_payment",
             "One refund is worth more than the policy allows for one.";
-        RateCount = "rate_count", "The agent made as many refunds as it may within an hour.";
         DailyCap = "daily_cap", "The refund would take the agent past its cap for the day.";
         WeeklyCap = "weekly_cap", "The refund would take the agent past its cap for the week.";
         MonthlyCap = "monthly_cap", "The refund would take the agent past its cap for the month.";
         CustomerCap = "customer_cap",
             "The refund would take the agent past its cap for this customer's day.";
+        RateCount = "rate_count", "The agent made as many refunds as it may within an hour.";
         TeamBudget = "team_budget", "The refund would take the team past its budget.";
         ApprovalDenied = "approval_denied", "A person denied this refund.";
         ApprovalExpired = "approval_expired",

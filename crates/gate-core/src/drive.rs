@@ -242,10 +242,13 @@ impl Driver {
                 && other.minor == intent.amount.minor()
                 && since.is_some_and(|since| other.created_at >= since)
         });
-        let ours = |other: &ListedRefund| other.refund.intent.as_ref() == Some(&intent.id);
-        match listed.into_iter().find(ours) {
+        let (ours, copies): (Vec<ListedRefund>, Vec<ListedRefund>) = listed
+            .into_iter()
+            .filter(|other| other.refund.intent.as_ref() == Some(&intent.id))
+            .partition(|named| named.minor == intent.amount.minor());
+        match ours.into_iter().next() {
             Some(ours) => Looked::Found(ours.refund),
-            None if like_ours => Looked::Stranger,
+            None if like_ours || !copies.is_empty() => Looked::Stranger,
             None => Looked::NotThere,
         }
     }
@@ -310,7 +313,8 @@ enum Looked {
     Found(Refund),
     NotThere,
     /// Not ours by its metadata, but of this amount, and since this was submitted: it may be ours
-    /// with its metadata edited, so it is neither adopted nor is anything sent.
+    /// with its metadata edited, so it is neither adopted nor is anything sent. Or ours by its
+    /// metadata and of another amount, which was never sent: somebody is at Stripe's records.
     Stranger,
     /// The listing failed: that is not a proof of anything.
     Unclear,
@@ -345,7 +349,9 @@ fn foretell(intent: &mut Intent, outcome: &Outcome) {
     };
     intent.state = state;
     match outcome {
-        Outcome::Seen(refund) => intent.refund = Some(refund.clone()),
+        Outcome::Named { refund, .. } | Outcome::Seen(refund) => {
+            intent.refund = Some(refund.clone());
+        }
         Outcome::Refused(refusal) => {
             intent.failure =
                 Some(Failure { code: Some(refusal.code), message: refusal.message.clone() });
@@ -447,6 +453,29 @@ mod tests {
             world.reconcile();
             assert_eq!(world.state(), state, "{status}");
             world.check_sent(0, status);
+        }
+    }
+
+    /// A refund that names the intent and is of another amount was never sent for it: it is not
+    /// adopted, nothing is sent beside it, and a person is to look.
+    #[test]
+    fn a_refund_of_another_amount_is_not_adopted() {
+        for status in ["succeeded", "pending", "failed"] {
+            let world = World::new(&[]);
+            let part = charge("ch_1", 999, "EUR").amount;
+            let intent = submitted(&charge("ch_1", 1000, "EUR"), part, world.clock.now());
+            let named = crate::fakes::refund_of(&intent.id, status);
+            *world.authority.to_submit.lock().unwrap() = Some(intent);
+            let world = world.left_behind();
+            world.processor.made.lock().unwrap().push(named);
+            for _ in 0..2 {
+                world.reconcile();
+                world.clock.advance(LEASE);
+                let intent = world.authority.intent.lock().unwrap().clone().unwrap();
+                let found = (intent.state, intent.refund, intent.needs_person);
+                assert_eq!(found, (State::Submitted, None, true), "{status}");
+                world.check_sent(0, status);
+            }
         }
     }
 

@@ -330,7 +330,9 @@ impl Authority for OneIntent {
             intent.state = intent.state.after(event).unwrap();
         }
         match news {
-            Outcome::Seen(refund) => intent.refund = Some(refund.clone()),
+            Outcome::Named { refund, .. } | Outcome::Seen(refund) => {
+                intent.refund = Some(refund.clone());
+            }
             Outcome::Refused(refusal) => {
                 intent.failure = Some(Failure { code: Some(refusal.code), message: String::new() });
             }

@@ -31,9 +31,12 @@ impl Driver {
             Some(HoldStanding::Made(refund)) => refund.as_ref(),
             Some(HoldStanding::Open | HoldStanding::Over(_)) | None => None,
         };
-        let is_ours = |other: &&ListedRefund| match &other.refund.intent {
-            Some(of) => *of == intent.id,
-            None => Some(&other.refund.id) == named && other.minor == intent.amount.minor(),
+        let is_ours = |other: &&ListedRefund| {
+            other.minor == intent.amount.minor()
+                && match &other.refund.intent {
+                    Some(of) => *of == intent.id,
+                    None => Some(&other.refund.id) == named,
+                }
         };
         let found = listed.iter().find(is_ours).map(|listed| listed.refund.clone());
         let ends_at = approval.map(|approval| approval.expires_at.after(HOLD_MARGIN));
@@ -177,6 +180,26 @@ mod tests {
             world.clock.advance(days * DAY);
             assert_eq!(world.look(), expected, "{name}");
             assert_eq!(world.look(), expected, "{name}: again");
+        }
+    }
+
+    /// Whether by its metadata or by Stripe's word: a refund of another amount is not what was held.
+    #[test]
+    fn a_refund_of_another_amount_is_not_the_held_one() {
+        let ours = IntentId::parse("int_1").unwrap();
+        let by_metadata = refund_of(&ours, "succeeded");
+        let by_name = Refund { intent: None, ..by_metadata.clone() };
+        for listed in [by_metadata, by_name] {
+            let world = World::new(Some("apreq_1"), State::AwaitingStripe);
+            let other = charge("ch_1", 999, "EUR").amount;
+            world.authority.intent.lock().unwrap().as_mut().unwrap().amount = other;
+            let standing = HoldStanding::Made(Some(listed.id.clone()));
+            let seen = HoldSeen { hold: Hold::default(), standing };
+            *world.processor.says.lock().unwrap() = Some(seen);
+            world.processor.made.lock().unwrap().push(listed);
+            assert_eq!(world.look(), "awaiting_stripe");
+            world.clock.advance(15 * DAY);
+            assert_eq!(world.look(), "awaiting_stripe a person");
         }
     }
 

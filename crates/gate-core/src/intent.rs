@@ -121,6 +121,8 @@ pub struct DecisionReason {
     pub limit: Option<MicroUsd>,
     /// What was left of it before this request.
     pub left: Option<MicroUsd>,
+    /// The limit that was met, if it is one of how many refunds there may be; nothing is left of it.
+    pub count_limit: Option<u32>,
     /// When it starts anew.
     pub resets_at: Option<Timestamp>,
     /// The id of the policy's rule, where one speaks.
@@ -192,6 +194,7 @@ impl DecisionReason {
             message,
             limit: None,
             left: None,
+            count_limit: None,
             resets_at: None,
             rule: None,
             unknown_fact: None,

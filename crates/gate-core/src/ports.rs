@@ -226,13 +226,23 @@ pub enum HoldStanding {
 pub enum Outcome {
     /// The processor holds it, or still does.
     Held(Hold),
+    /// A refund was come across whose metadata names the intent. Metadata is anybody's who may write
+    /// at the processor: it is the intent's own only if it is of its charge and amount.
+    Named {
+        /// The charge that it refunds.
+        charge: ChargeId,
+        /// Its amount in the charge's minor units.
+        minor: i64,
+        /// The refund, whatever its status.
+        refund: Refund,
+    },
     /// Every attempt was stopped before it began.
     NotExecuted(String),
     /// Too old to be sent again, and not found: a person has to find out.
     NeedsPerson,
     /// The processor refused, and a listing shows no refund.
     Refused(Refusal),
-    /// A refund was seen, whatever its status.
+    /// The intent's own refund was seen, whatever its status.
     Seen(Refund),
 }
 
@@ -245,8 +255,10 @@ impl Outcome {
             Self::NotExecuted(_) => Some(Event::NotExecute),
             Self::NeedsPerson => None,
             Self::Refused(_) => Some(Event::Fail),
-            Self::Seen(refund) if refund.status.came_back() => Some(Event::Fail),
-            Self::Seen(_) => Some(Event::Settle),
+            Self::Named { refund, .. } | Self::Seen(refund) if refund.status.came_back() => {
+                Some(Event::Fail)
+            }
+            Self::Named { .. } | Self::Seen(_) => Some(Event::Settle),
         }
     }
 }

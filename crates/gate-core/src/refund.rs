@@ -391,7 +391,8 @@ impl Refunds {
     }
 
     /// Looks at all refunds of a charge, and records each that carries an intent of ours as it now
-    /// stands. Others are not ours to adopt; they are counted for the log.
+    /// stands; whether it can be that intent's, the record tells. Others are not ours to adopt; they
+    /// are counted for the log.
     ///
     /// # Errors
     ///
@@ -404,7 +405,9 @@ impl Refunds {
                 observed.others = observed.others.saturating_add(1);
                 continue;
             };
-            match self.authority.record(&id, 0, &Outcome::Seen(listed.refund)).await {
+            let (charge, minor, refund) = (charge.clone(), listed.minor, listed.refund);
+            let news = Outcome::Named { charge, minor, refund };
+            match self.authority.record(&id, 0, &news).await {
                 Ok(intent) => observed.ours.push((id, intent.state)),
                 // Metadata that names an intent which is not here: another gateway's, or made up.
                 Err(AuthorityError::Asked(ActionError::IntentNotFound)) => {

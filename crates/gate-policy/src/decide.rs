@@ -136,8 +136,11 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     reasons.extend(blocks);
     reasons.extend(case.rate());
     reasons.extend(case.payment());
+    let (budgets, caps): (Vec<_>, Vec<_>) =
+        case.caps().into_iter().partition(|reason| reason.code == ReasonCode::TeamBudget);
+    reasons.extend(caps);
     reasons.extend(case.count());
-    reasons.extend(case.caps());
+    reasons.extend(budgets);
     reasons.extend(case.threshold());
     reasons.extend(asks);
     reasons.extend(case.customer_unknown());
@@ -363,6 +366,7 @@ impl<'a> Case<'a> {
             in_utc(resets_at),
         );
         Some(DecisionReason {
+            count_limit: Some(most),
             resets_at: Some(resets_at),
             ..DecisionReason::plain(ReasonCode::RateCount, message)
         })

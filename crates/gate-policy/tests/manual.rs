@@ -32,6 +32,22 @@ fn the_guide_is_a_policy_and_its_cases() {
     run(&policy, tables.first().unwrap());
 }
 
+/// Whoever follows the guide to its end has met every key that its table has.
+#[test]
+fn the_guide_grows_a_policy_with_every_key() {
+    let (_, table) = GUIDE.split_once("\n## The keys\n").unwrap();
+    let (table, _) = table.split_once("\n### ").unwrap();
+    let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let names = |cell: &'static str| cell.split(", ").map(|name| name.trim_matches('`'));
+    let keys: Vec<&str> =
+        cells.flat_map(names).chain(["id", "agents", "control", "when", "enabled"]).collect();
+    let grown: String = snippets().into_iter().skip(1).collect();
+    for key in &keys {
+        assert!(grown.lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
+    }
+    assert_eq!(keys.len(), 27);
+}
+
 #[test]
 fn every_rule_field_of_the_guide_is_one() {
     let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));

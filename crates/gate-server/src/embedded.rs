@@ -167,3 +167,86 @@ impl Embedded {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+
+    use async_trait::async_trait;
+    use gate_core::{Deadline, Timestamp};
+    use gate_store::MemStore;
+
+    use super::*;
+    use crate::system::SystemIds;
+
+    const FRIDAY: &str = "<Cube time='2026-10-30'><Cube currency='USD' rate='1.1172'/></Cube>";
+
+    /// Whoever sleeps is awake at once, and it is later.
+    #[derive(Default)]
+    struct Jumps(Mutex<Duration>);
+
+    impl Clock for Jumps {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(1_793_361_600_000).after(self.uptime())
+        }
+
+        fn uptime(&self) -> Duration {
+            *self.0.lock().unwrap()
+        }
+
+        fn sleep_until(&self, at: Deadline) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            *self.0.lock().unwrap() = at.uptime();
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    /// Answers one after the other, notes when it was asked, and ends it all when there are no more.
+    struct Script {
+        answers: Mutex<Vec<&'static str>>,
+        asked: Mutex<Vec<u64>>,
+        clock: Arc<Jumps>,
+        stop: CancellationToken,
+    }
+
+    #[async_trait]
+    impl RatesFeed for Script {
+        async fn fetch(&self) -> Result<Vec<u8>, String> {
+            self.asked.lock().unwrap().push(self.clock.uptime().as_secs());
+            let answer = self.answers.lock().unwrap().pop();
+            if self.answers.lock().unwrap().is_empty() {
+                self.stop.cancel();
+            }
+            answer.map(|xml| xml.as_bytes().to_vec()).ok_or_else(|| "no more".to_owned())
+        }
+    }
+
+    /// Rates are fetched at the start and every hour, and soon again where that failed or what came
+    /// was refused; the rates that there are stay.
+    #[tokio::test]
+    async fn rates_are_fetched_at_the_start_and_hourly() {
+        let clock = Arc::new(Jumps::default());
+        let stop = CancellationToken::new();
+        let mut answers = vec![FRIDAY, FRIDAY, "<html>", "", FRIDAY, FRIDAY];
+        answers.reverse();
+        let feed = Arc::new(Script {
+            answers: Mutex::new(answers),
+            asked: Mutex::default(),
+            clock: Arc::clone(&clock),
+            stop: stop.clone(),
+        });
+        let time: Arc<dyn Clock> = Arc::<Jumps>::clone(&clock);
+        let embedded = Embedded::new(EmbeddedParts {
+            store: Arc::new(MemStore::new(Arc::clone(&time))),
+            clock: time,
+            ids: Arc::new(SystemIds::default()),
+            feed: Arc::<Script>::clone(&feed),
+            pins: Vec::new(),
+            rates_max_age: Duration::from_secs(7 * 24 * 3600),
+            stripe_timeout: Duration::from_secs(1),
+        });
+        embedded.fetch_rates(&stop).await;
+        assert_eq!(*feed.asked.lock().unwrap(), [0, 3600, 7200, 7260, 7320, 10920]);
+        let kept = embedded.stored_rates().await.unwrap().unwrap();
+        assert_eq!((kept.date(), embedded.rates_fault()), ("2026-10-30", None));
+    }
+}

@@ -19,6 +19,8 @@ pub(super) struct ReasonRow {
     limit_micros: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_micros: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    count_limit: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resets_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,13 +39,23 @@ struct RequirementRow {
 
 impl ReasonRow {
     pub(super) fn of(reason: &DecisionReason) -> Self {
-        let DecisionReason { code, message, limit, left, resets_at, rule, unknown_fact, requires } =
-            reason;
+        let DecisionReason {
+            code,
+            message,
+            limit,
+            left,
+            count_limit,
+            resets_at,
+            rule,
+            unknown_fact,
+            requires,
+        } = reason;
         Self {
             code: code.as_str().to_owned(),
             message: message.clone(),
             limit_micros: limit.map(MicroUsd::micros),
             left_micros: left.map(MicroUsd::micros),
+            count_limit: *count_limit,
             resets_at: resets_at.map(Timestamp::millis),
             rule: rule.clone(),
             unknown_fact: unknown_fact.clone(),
@@ -61,6 +73,7 @@ impl ReasonRow {
             message: self.message,
             limit: self.limit_micros.map(MicroUsd::new).transpose().ok()?,
             left: self.left_micros.map(MicroUsd::new).transpose().ok()?,
+            count_limit: self.count_limit,
             resets_at: self.resets_at.map(Timestamp::from_millis),
             rule: self.rule,
             unknown_fact: self.unknown_fact,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use gate_core::{Actions, RefundStatus, State};
+use gate_core::{AccountId, ActionError, Actions, Authority, Charge, RefundStatus, State};
 
 use crate::till::Step;
 use crate::world::{ASKS, ASKS_AND_GOES_ON, HOUR, PLAIN, World, ask, run, told};
@@ -341,6 +341,37 @@ fn not_executed_keeps_its_amount() {
         assert_eq!(world.ask("k ch_1 full"), answer, "{before} then {after}");
         let minors: Vec<i64> = world.till.made().iter().map(|made| made.minor).collect();
         assert!(minors.iter().all(|minor| *minor == 10_000 - before), "{minors:?}");
+    }
+}
+
+/// F29: nor is it decided again with another account's charge, or one of the other mode.
+#[test]
+fn not_executed_keeps_its_account_and_mode() {
+    type Change = fn(&mut Charge);
+    let table: [(&str, Change, &str); 3] = [
+        ("the same", |_| {}, "submitted"),
+        ("mode", |charge| charge.channel.livemode = true, "livemode_mismatch"),
+        (
+            "account",
+            |charge| charge.channel.account = AccountId::parse("acct_2").ok(),
+            "livemode_mismatch",
+        ),
+    ];
+    for (name, change, expected) in table {
+        let world = World::new(PLAIN);
+        world.till.script(&[Step::Forbidden]);
+        let first = world.intent("k ch_1 full");
+        assert_eq!(first.state, State::NotExecuted);
+        let mut charge = world.charge("ch_1");
+        change(&mut charge);
+        let (ask, attempt) = (ask("k ch_1 full"), world.attempt());
+        let told = match run(world.authority.decide(&world.key, &ask, &charge, &attempt)) {
+            Ok(decided) => decided.intent.state.as_str(),
+            Err(error) => ActionError::from(error).code(),
+        };
+        assert_eq!(told, expected, "{name}");
+        let spent = if expected == "submitted" { "100.00 USD" } else { "0.00 USD" };
+        assert_eq!(world.spent(), spent, "{name}");
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use gate_core::{
-    ApprovalState, Approver, Authority, AuthorityError, Clock, FailureCode, Hold, HoldId, HoldUrl,
-    Intent, IntentId, KeyMark, Notes, Outcome, Refund, RefundId, RefundStatus, Refusal, State,
-    Work,
+    ApprovalState, Approver, Authority, AuthorityError, ChargeId, Clock, FailureCode, Hold, HoldId,
+    HoldUrl, Intent, IntentId, KeyMark, Notes, Outcome, Refund, RefundId, RefundStatus, Refusal,
+    State, Work,
 };
 use gate_store::{Judge, Reads, Snapshot, Store, Write};
 
@@ -230,6 +230,62 @@ fn a_second_refund_calls_for_a_person() {
         assert_eq!(world.history(&before.id), format!("{history} {noted}").trim(), "{case}");
         let spent = if after.state.counts() { "30.00 USD" } else { "0.00 USD" };
         assert_eq!(world.spent(), spent, "{case}");
+    }
+}
+
+/// Metadata is anybody's who may write at Stripe. A refund that names an intent is its own only when
+/// it is of its charge and amount; otherwise the intent stays as it is, its spend with it, and a
+/// person is to look.
+#[test]
+fn a_refund_that_only_names_an_intent_is_not_its_own() {
+    let table = [
+        // state, the refund's charge, amount, id and status, what it comes to
+        ("submitted", "ch_1", 3000, "re_1", "succeeded", "settled"),
+        ("submitted", "ch_1", 3000, "re_1", "failed", "failed"),
+        ("submitted", "ch_1", 2999, "re_1", "succeeded", "unknown foreign_refund_seen"),
+        ("submitted", "ch_1", 1, "re_1", "failed", "submitted"),
+        ("submitted", "ch_2", 3000, "re_1", "succeeded", "unknown foreign_refund_seen"),
+        ("submitted", "ch_2", 3000, "re_1", "failed", "submitted"),
+        ("awaiting", "ch_2", 3000, "re_1", "succeeded", "alarmed foreign_refund_seen"),
+        ("awaiting", "ch_1", 1, "re_1", "failed", "awaiting"),
+        ("not_ex", "ch_1", 3000, "re_1", "succeeded", "settled"),
+        ("not_ex", "ch_1", 1, "re_1", "succeeded", "not_ex foreign_refund_seen"),
+        ("failed", "ch_1", 3000, "re_1", "succeeded", "settled"),
+        ("failed", "ch_2", 3000, "re_1", "succeeded", "failed foreign_refund_seen"),
+        ("settled", "ch_2", 3000, "re_2", "succeeded", "settled foreign_refund_seen"),
+        ("settled", "ch_2", 3000, "re_2", "failed", "settled"),
+        // By its own id it is its own, whatever else is said of it.
+        ("settled", "ch_1", 3000, "re_1", "failed", "reversed"),
+        ("settled", "ch_1", 2999, "re_1", "failed", "reversed"),
+        ("reversed", "ch_1", 1, "re_2", "succeeded", "reversed foreign_refund_seen"),
+    ];
+    for (state, charge, minor, id, status, expected) in table {
+        let world = World::new(PLAIN);
+        let before = standing(&world, state);
+        let (spent, history) = (world.spent(), world.history(&before.id));
+        let news = Outcome::Named {
+            charge: ChargeId::parse(charge).unwrap(),
+            minor,
+            refund: Refund {
+                id: RefundId::parse(id).unwrap(),
+                status: RefundStatus::from_stripe(status),
+                intent: Some(before.id.clone()),
+            },
+        };
+        for _ in 0..2 {
+            run(world.authority.record(&before.id, 0, &news)).unwrap();
+        }
+        let after = world.stored(&before.id);
+        let case = format!("{state}: {status} {id} of {minor} of {charge}");
+        let noted = world.history(&before.id).replacen(&history, "", 1);
+        let is_foreign = noted.contains("foreign") || noted.is_empty();
+        let told = if is_foreign { noted.trim() } else { "" };
+        assert_eq!(format!("{} {told}", short(&after)).trim(), expected, "{case}");
+        if is_foreign {
+            assert_eq!((after.state, &after.refund), (before.state, &before.refund), "{case}");
+            assert_eq!(after.needs_person, !noted.is_empty(), "{case}");
+            assert_eq!(world.spent(), spent, "{case}");
+        }
     }
 }
 

@@ -48,16 +48,22 @@ fn world(entry: &str) -> World {
 fn every_intent_records_what_it_was_counted_with() {
     #[rustfmt::skip]
     let table = [
-        // asked                  micro-dollars  day
-        ("a ch_eur 1250",         13_965_000,    Some("2026-10-30")),
-        ("b ch_jpy 500",           3_179_645,    Some("2026-10-30")),
-        ("c ch_kwd 1000",          3_260_000,    None),
-        ("d ch_usd 1250",         12_500_000,    None),
+        // asked                  micro-dollars  day                 what the audit log has of it
+        ("a ch_eur 1250",         13_965_000,    Some("2026-10-30"), r#"{"date":"2026-10-30","source":"feed","unitsPerEur":"1","usdPerEur":"1.1172"}"#),
+        ("b ch_jpy 500",           3_179_645,    Some("2026-10-30"), r#"{"date":"2026-10-30","source":"feed","unitsPerEur":"175.68","usdPerEur":"1.1172"}"#),
+        ("c ch_kwd 1000",          3_260_000,    None,               r#"{"source":"pinned","usdPerUnit":"3.26"}"#),
+        ("d ch_usd 1250",         12_500_000,    None,               r#"{"source":"usd"}"#),
     ];
     let world = world_with_pins(PLAIN, "KWD=3.26");
     assert_eq!(world.feed(&friday()).unwrap(), "2026-10-30");
-    for (asked, micros, date) in table {
+    for (asked, micros, date, audited) in table {
         let intent = world.intent(asked);
+        for row in world.audit().iter().filter(|row| row.entry.subject == intent.id.as_str()) {
+            let details: serde_json::Value = serde_json::from_str(&row.entry.details).unwrap();
+            assert_eq!(details["usdMicros"], micros, "{asked}");
+            let rate: serde_json::Value = serde_json::from_str(audited).unwrap();
+            assert_eq!(details["rate"], rate, "{asked}: {}", row.entry.action);
+        }
         let worth = intent.worth.unwrap();
         assert_eq!((worth.usd.micros(), worth.date.as_deref()), (micros, date), "{asked}");
         // The figures are enough to compute it again.

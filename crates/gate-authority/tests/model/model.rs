@@ -180,11 +180,15 @@ impl Model {
             let over = |limit: Option<i64>| limit.zip(intent.usd).is_some_and(|(l, usd)| usd > l);
             add(over(limits.max_per_payment), "max_per_payment", None);
             let often = limits.per_hour.is_some_and(|most| self.recent(agent) >= most);
-            add(often, "rate_count", None);
-            for (whose, span, code, limit) in self.windows(agent, intent.ask.charge) {
-                let left = (limit - self.spent(whose, span)).max(0);
-                let past = intent.usd.is_some_and(|usd| self.spent(whose, span) + usd > limit);
-                add(past || self.is_unbounded(&limits), code, Some(left));
+            let windows = self.windows(agent, intent.ask.charge);
+            for of_team in [false, true] {
+                add(often && of_team, "rate_count", None);
+                let those = windows.iter().filter(|it| (it.2 == "team_budget") == of_team);
+                for (whose, span, code, limit) in those.copied() {
+                    let left = (limit - self.spent(whose, span)).max(0);
+                    let past = intent.usd.is_some_and(|usd| self.spent(whose, span) + usd > limit);
+                    add(past || self.is_unbounded(&limits), code, Some(left));
+                }
             }
             let asks = votes.is_none_or(|votes| votes < limits.people);
             let large = limits.threshold.zip(intent.usd).is_some_and(|(l, usd)| usd >= l);

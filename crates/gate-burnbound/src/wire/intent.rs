@@ -268,6 +268,8 @@ pub struct ReasonBody {
     message: String,
     limit_usd_micros: Option<i64>,
     left_usd_micros: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    count_limit: Option<u32>,
     resets_at: Option<String>,
     rule: Option<String>,
     unknown_fact: Option<String>,
@@ -297,13 +299,23 @@ impl From<RequirementBody> for Requirement {
 
 impl From<&DecisionReason> for ReasonBody {
     fn from(reason: &DecisionReason) -> Self {
-        let DecisionReason { code, message, limit, left, resets_at, rule, unknown_fact, requires } =
-            reason;
+        let DecisionReason {
+            code,
+            message,
+            limit,
+            left,
+            count_limit,
+            resets_at,
+            rule,
+            unknown_fact,
+            requires,
+        } = reason;
         Self {
             code: code.as_str().to_owned(),
             message: message.clone(),
             limit_usd_micros: limit.map(MicroUsd::micros),
             left_usd_micros: left.map(MicroUsd::micros),
+            count_limit: *count_limit,
             resets_at: resets_at.map(time),
             rule: rule.clone(),
             unknown_fact: unknown_fact.clone(),
@@ -321,6 +333,7 @@ impl TryFrom<&ReasonBody> for DecisionReason {
             message: body.message.clone(),
             limit: dollars("reasons", body.limit_usd_micros)?,
             left: dollars("reasons", body.left_usd_micros)?,
+            count_limit: body.count_limit,
             resets_at: time_if("reasons", body.resets_at.as_ref())?,
             rule: body.rule.clone(),
             unknown_fact: body.unknown_fact.clone(),

@@ -1,10 +1,10 @@
 //! What became of an intent, as a gateway tells it.
 
-use gate_core::{FailureCode, Hold, HoldId, HoldUrl, KeyMark, Outcome, Refusal};
+use gate_core::{ChargeId, FailureCode, Hold, HoldId, HoldUrl, KeyMark, Outcome, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::intent::RefundBody;
-use super::{Malformed, known, read_if, text_of, time, time_if};
+use super::{Malformed, known, read, read_if, text_of, time, time_if};
 
 /// `POST /intents/{id}/outcome`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -52,7 +52,16 @@ pub enum OutcomeBody {
         /// What happened.
         message: String,
     },
-    /// A refund was seen.
+    /// A refund was come across whose metadata names the intent.
+    RefundNamed {
+        /// The charge that it refunds.
+        charge: String,
+        /// Its amount in minor units.
+        amount_minor: i64,
+        /// The refund.
+        refund: RefundBody,
+    },
+    /// The intent's own refund was seen.
     RefundSeen {
         /// The refund.
         refund: RefundBody,
@@ -67,6 +76,11 @@ impl From<&Outcome> for OutcomeBody {
                 hold_url: url.as_ref().map(text_of),
                 expires_at: expires_at.map(time),
                 key: key.as_ref().map(text_of),
+            },
+            Outcome::Named { charge, minor, refund } => Self::RefundNamed {
+                charge: text_of(charge),
+                amount_minor: *minor,
+                refund: refund.into(),
             },
             Outcome::NeedsPerson => Self::NeedsPerson,
             Outcome::NotExecuted(message) => Self::NotExecuted { message: message.clone() },
@@ -97,6 +111,11 @@ impl TryFrom<OutcomeBody> for Outcome {
             }
             OutcomeBody::NeedsPerson => Self::NeedsPerson,
             OutcomeBody::NotExecuted { message } => Self::NotExecuted(message),
+            OutcomeBody::RefundNamed { charge, amount_minor, refund } => Self::Named {
+                charge: read("charge", ChargeId::parse(&charge))?,
+                minor: amount_minor,
+                refund: (&refund).try_into()?,
+            },
             OutcomeBody::RefundSeen { refund } => Self::Seen((&refund).try_into()?),
         })
     }

@@ -86,13 +86,15 @@ fn worth() -> impl Strategy<Value = Valuation> {
 fn reason() -> impl Strategy<Value = DecisionReason> {
     let requires = (roles(), 1_u16..5).prop_map(|(roles, people)| Requirement { roles, people });
     let rule = (of("[a-z]{1,9}"), of("[a-zA-Z]{1,9}"), of(requires));
-    (select(ReasonCode::ALL), ".{0,40}", of(usd()), of(usd()), of(time()), rule).prop_map(
-        |(code, message, limit, left, resets_at, (rule, unknown_fact, requires))| DecisionReason {
+    let limits = (of(usd()), of(usd()), of(any::<u32>()), of(time()));
+    (select(ReasonCode::ALL), ".{0,40}", limits, rule).prop_map(
+        |(code, message, limits, (rule, unknown_fact, requires))| DecisionReason {
             code,
             message,
-            limit,
-            left,
-            resets_at,
+            limit: limits.0,
+            left: limits.1,
+            count_limit: limits.2,
+            resets_at: limits.3,
             rule,
             unknown_fact,
             requires,
@@ -360,6 +362,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         ".{0,20}".prop_map(Outcome::NotExecuted),
         (select(FailureCode::ALL), ".{0,20}")
             .prop_map(|(code, message)| Outcome::Refused(Refusal { code, message })),
+        (parsed("(ch|py)_[a-z0-9]{1,9}", ChargeId::parse), any::<i64>(), refund())
+            .prop_map(|(charge, minor, refund)| Outcome::Named { charge, minor, refund }),
         refund().prop_map(Outcome::Seen),
     ]
 }

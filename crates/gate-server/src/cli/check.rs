@@ -90,6 +90,12 @@ pub(super) async fn run(
         };
         if given.get_flag("online") {
             online(&serving, policy.as_ref(), &mut found).await;
+            if embedded.is_none() {
+                let detail = "the policy is with the authority: which rules need a fact that the \
+                              Stripe key may not read is told there, by `check --online` with the \
+                              same permissions";
+                found.push(Finding::new("policy", "warning", detail));
+            }
         }
         match (&embedded, given.get_flag(INVARIANTS)) {
             (_, false) => {}

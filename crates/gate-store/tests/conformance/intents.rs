@@ -73,6 +73,7 @@ fn full(id: &str) -> Intent {
                 message: "\"Zu viel\" für heute.\n".to_owned(),
                 limit: Some(MicroUsd::new(i64::MAX).unwrap()),
                 left: Some(MicroUsd::ZERO),
+                count_limit: Some(20),
                 resets_at: Some(at(5)),
                 rule: Some("night".to_owned()),
                 unknown_fact: Some("riskScore".to_owned()),
