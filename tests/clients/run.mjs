@@ -30,6 +30,7 @@ const MODERN = "2026-07-28";
 
 // The suite's scenarios that need no tools, prompts or resources of the suite's own.
 const AGNOSTIC = {
+  "2025-06-18": ["server-initialize", "ping", "tools-list"],
   [LEGACY]: ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"],
   [MODERN]: [
     "server-stateless",
