@@ -145,6 +145,35 @@ async fn every_page_joined_is_the_whole_set() {
     }
 }
 
+/// What was made in one second has no order by its time: the pages are the whole set all the same.
+#[tokio::test]
+async fn rows_of_one_second_come_once_and_in_order() {
+    #[rustfmt::skip]
+    let table = [
+        // tool               arguments                    path                   sizes          how many
+        ("finance_payments", json!({ "date_to": "2026-03-10" }), "/v1/payment_intents", [1, 7, 100], 120),
+        ("finance_disputes", json!({ "status": "all" }),   "/v1/disputes",        [1, 7, 100],   70),
+    ];
+    for (tool, arguments, path, sizes, count) in table {
+        let world = World::with_policy(READS).await;
+        let seed = json!({ "payments": 120, "disputes": 70, "spacingSeconds": 0 });
+        world.control("/_sandbox/seed", &seed);
+        let expected = listed(world.stripe_at, path).await;
+        let seconds = expected.iter().map(|row| row["created"].as_i64().unwrap());
+        assert_eq!(seconds.collect::<std::collections::BTreeSet<_>>().len(), 1, "{tool}");
+        assert_eq!(expected.len(), count, "{tool}");
+        for size in sizes {
+            let name = format!("{tool} by {size}");
+            let page = async |ask: &Value| {
+                world.clock.pass(Duration::from_secs(10));
+                call(world.at, &world.key, tool, ask).await
+            };
+            let found = joined(&name, page, &and(&arguments, "limit", size)).await;
+            assert_eq!(ids(&found), ids(&expected), "{name}");
+        }
+    }
+}
+
 /// Free text as long as it may be, in letters of several bytes: cut between two rows, and told.
 #[tokio::test]
 async fn a_long_answer_is_cut_between_two_rows() {

@@ -57,6 +57,10 @@ fn with_key() -> Value {
     json!({ "target": "ch_1", "idempotencyKey": "k" })
 }
 
+fn without_key() -> Value {
+    json!({ "target": "ch_1" })
+}
+
 #[tokio::test]
 async fn from_the_handshake_to_the_end() {
     let scene = Scene::new(&[]).await;
@@ -140,18 +144,25 @@ fn without_a_gateway_nothing_is_refunded_and_each_tool_says_so() {
 /// The client closes its end while Stripe works: the refund is made, and its answer still comes.
 #[tokio::test]
 async fn standard_input_closes_during_a_refund() {
-    let scene = Scene::new(&[]).await;
-    scene.sandbox.fault("delay", 1, VERY_SLOW_MILLIS).await;
-    let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
-    pipe.send(&tool_call(7, "stripe_refund", &with_key()));
-    scene.sandbox.attempted(1).await;
-    pipe.close();
-    let answer = pipe.receive().unwrap();
-    assert_eq!(answer["id"], 7);
-    assert_eq!(Called::of(&answer).line(), "refunded");
-    assert_eq!(pipe.receive(), None);
-    assert_eq!(pipe.end(), Some(0));
-    scene.one_refund(&with_key()).await;
+    // All of them wait beside each other.
+    let mut closed = Vec::new();
+    for arguments in [with_key(), without_key()] {
+        let scene = Scene::new(&[]).await;
+        scene.sandbox.fault("delay", 1, VERY_SLOW_MILLIS).await;
+        let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+        pipe.send(&tool_call(7, "stripe_refund", &arguments));
+        scene.sandbox.attempted(1).await;
+        pipe.close();
+        closed.push((arguments, scene, pipe));
+    }
+    for (arguments, scene, mut pipe) in closed {
+        let answer = pipe.receive().unwrap();
+        assert_eq!(answer["id"], 7);
+        assert_eq!(Called::of(&answer).line(), "refunded", "{arguments}");
+        assert_eq!(pipe.receive(), None);
+        assert_eq!(pipe.end(), Some(0));
+        scene.one_refund(&arguments).await;
+    }
 }
 
 /// A client that cancels gets no answer; the refund is made all the same, and can be found.
@@ -159,7 +170,7 @@ async fn standard_input_closes_during_a_refund() {
 async fn a_cancelled_call_is_one_refund() {
     // All of them wait beside each other.
     let mut cancelled = Vec::new();
-    for arguments in [with_key(), json!({ "target": "ch_1" })] {
+    for arguments in [with_key(), without_key()] {
         let scene = Scene::new(&[]).await;
         scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
         let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
@@ -184,7 +195,7 @@ async fn a_cancelled_call_is_one_refund() {
 async fn the_process_between_ends_during_a_refund() {
     let mut ended = Vec::new();
     for kill in [false, true] {
-        for arguments in [with_key(), json!({ "target": "ch_1" })] {
+        for arguments in [with_key(), without_key()] {
             let scene = Scene::new(&[]).await;
             scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
             let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
@@ -211,18 +222,20 @@ async fn the_process_between_ends_during_a_refund() {
 /// was not; asked again of the next gateway, it is found.
 #[tokio::test]
 async fn the_gateway_is_killed_during_a_refund() {
-    let mut scene = Scene::new(&SHORT).await;
-    scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
-    let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
-    pipe.send(&tool_call(7, "stripe_refund", &with_key()));
-    scene.sandbox.attempted(1).await;
-    let next = scene.home.serve(&scene.sandbox, &SHORT);
-    std::mem::replace(&mut scene.gateway, next).kill();
-    let lost = Called::of(&pipe.receive().unwrap());
-    assert_eq!(lost.line(), "error gateway_answer_lost");
-    let detail = lost.text("/detail");
-    assert!(detail.contains("may have been made") && !detail.contains("Nothing"), "{detail}");
-    scene.one_refund(&with_key()).await;
+    for arguments in [with_key(), without_key()] {
+        let mut scene = Scene::new(&SHORT).await;
+        scene.sandbox.fault("delay", 1, SLOW_MILLIS).await;
+        let mut pipe = Pipe::of(scene.gateway.at, &scene.key);
+        pipe.send(&tool_call(7, "stripe_refund", &arguments));
+        scene.sandbox.attempted(1).await;
+        let next = scene.home.serve(&scene.sandbox, &SHORT);
+        std::mem::replace(&mut scene.gateway, next).kill();
+        let lost = Called::of(&pipe.receive().unwrap());
+        assert_eq!(lost.line(), "error gateway_answer_lost", "{arguments}");
+        let detail = lost.text("/detail");
+        assert!(detail.contains("may have been made") && !detail.contains("Nothing"), "{detail}");
+        scene.one_refund(&arguments).await;
+    }
 }
 
 /// Asked to end, the gateway finishes what came over MCP, and answers it.
@@ -339,6 +352,9 @@ async fn no_log_holds_the_key() {
     assert_eq!(listed.send(scene.gateway.at).await.status, 200);
     let stranger = post(request(1, "tools/list", &json!({}))).key(STRANGER);
     assert_eq!(stranger.send(scene.gateway.at).await.status, 401);
+    let in_url =
+        Call::post(&format!("/mcp?key={}", scene.key), request(1, "tools/list", &json!({})));
+    assert_eq!(in_url.send(scene.gateway.at).await.status, 401);
     let url = format!("http://{}", scene.gateway.at);
     let mut told = String::new();
     for (key, expected) in [(scene.key.as_str(), "refunded"), (STRANGER, "error unauthenticated")] {

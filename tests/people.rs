@@ -108,6 +108,54 @@ async fn an_approval_from_asking_to_refund() {
     assert_eq!(sandbox.refunds().await.len(), 1);
 }
 
+/// Whoever decides sees what was refunded before, and what the reason does to the customer.
+#[tokio::test]
+async fn what_a_reviewer_is_shown() {
+    let sandbox = Server::sandbox();
+    let may =
+        "methods = [\"stripe_refund\", \"stripe_refund_fraudulent\"]\ntools = [\"finance_refund\"]";
+    let (home, key) = Home::with_agent(&policy().replace("methods = [\"stripe_refund\"]", may));
+    let gateway = home.serve(&sandbox, &[]);
+    let before = "Of 20.00 USD charged, 3.00 USD were refunded before.";
+    let lists = "fraudulent: Stripe puts the customer's card and e-mail on your block lists.";
+    #[rustfmt::skip]
+    let table = [
+        // tool             reason                         amount       is shown
+        ("stripe_refund",  json!("duplicate"),             "6.00 USD",  vec![before, "The reason for Stripe is duplicate."]),
+        ("stripe_refund",  json!("fraudulent"),            "6.00 USD",  vec![before, lists]),
+        ("finance_refund", json!("fraudulent"),            "17.00 USD", vec![before, lists]),
+        ("finance_refund", Value::Null,                    "17.00 USD", vec![before]),
+    ];
+    for (place, (tool, reason, amount, parts)) in table.into_iter().enumerate() {
+        let name = format!("{tool} {reason}");
+        let (charge, payment) = (format!("ch_{place}"), format!("pi_{place}"));
+        let order = json!({ "id": charge, "payment_intent": payment, "amount": 2000 });
+        sandbox.control("/_sandbox/charges", &order).await;
+        let small = json!({ "target": charge, "amountMinor": 300 });
+        assert_eq!(gateway.ask(&key, &small).await.line(), "200 refunded", "{name}");
+        let mut arguments = match tool {
+            "finance_refund" => json!({ "payment_intent": payment }),
+            _ => json!({ "target": charge, "amountMinor": 600 }),
+        };
+        if !reason.is_null() {
+            arguments["reason"] = reason.clone();
+        }
+        let pending = Call::post(&format!("/v1/tools/{tool}"), &arguments).key(&key);
+        let pending = pending.send(gateway.at).await;
+        assert_eq!(pending.line(), "202 pending_approval", "{name}: {pending:?}");
+        let id = pending.text("/approvalId");
+        let words = home.done(&["approval", "show", id]).out;
+        for part in parts.into_iter().chain([amount]) {
+            assert!(words.contains(part), "{name}: {part} in {words}");
+        }
+        assert_eq!(words.contains("block lists"), reason == "fraudulent", "{name}: {words}");
+        let shown = home.done(&["approval", "show", id, "--json"]).json();
+        let minor = |name: &str| shown[name]["minor"].as_i64();
+        assert_eq!((minor("charged"), minor("refundedBefore")), (Some(2000), Some(300)), "{name}");
+        assert_eq!(shown["reason"], reason, "{name}");
+    }
+}
+
 /// A rule takes two people of risk beside the agent's own reviewer, and the gateway goes on by
 /// itself; a stop of the team holds what they approved.
 #[tokio::test]

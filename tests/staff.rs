@@ -240,3 +240,55 @@ async fn what_finance_refund_does_not_take() {
     assert_eq!(denied.text("/reasons/0/code"), "method_not_allowed", "{denied:?}");
     world.check("refused", 0, 0);
 }
+
+/// What bounds refunds bounds these too: when they are asked for, and when they are made.
+#[tokio::test]
+async fn every_cap_counts() {
+    let ask = json!({ "payment_intent": "pi_1", "amount": "6.00" });
+    let bounded = |lines: &str| policy(&format!("tools = [\"finance_refund\"]\n{lines}"));
+    #[rustfmt::skip]
+    let table = [
+        // lines                                                       why six dollars are denied
+        ("",                                                           "daily_cap"),
+        ("daily_cap = \"5.99\"",                                       "daily_cap"),
+        ("weekly_cap = \"5.99\"",                                      "weekly_cap"),
+        ("monthly_cap = \"5.99\"",                                     "monthly_cap"),
+        ("daily_cap = \"6.00\"\nmax_per_payment = \"5.99\"",           "max_per_payment"),
+        ("daily_cap = \"6.00\"\nper_customer_daily_cap = \"5.99\"",    "customer_cap"),
+        ("daily_cap = \"6.00\"",                                       ""),
+    ];
+    for (lines, why) in table {
+        let world = Setup { policy: bounded(lines), ..Setup::default() }.start().await;
+        let customer = json!({ "name": "Ann", "email": "ann@example.com" });
+        let charge = json!({ "id": "ch_1", "payment_intent": "pi_1", "customer": customer });
+        world.charge(&charge);
+        let answer = plain(&world, "finance_refund", &ask).await;
+        let (line, codes) = match why {
+            "" => ("202 pending_approval", "connector_write".to_owned()),
+            why => ("200 denied", format!("{why},connector_write")),
+        };
+        assert_eq!((answer.line().as_str(), answer.reasons()), (line, codes), "{lines}");
+        // Whoever is denied is sent to nobody who was not asked.
+        let told = answer.json["reasons"].to_string().contains("Wait for a reviewer");
+        assert_eq!(told, why.is_empty(), "{answer:?}");
+        world.check(lines, 0, 0);
+    }
+    // Approved, and no longer within the cap when it is to be made.
+    let world =
+        Setup { policy: bounded("daily_cap = \"10.00\""), ..Setup::default() }.start().await;
+    for place in [1, 2] {
+        let (charge, payment) = (format!("ch_{place}"), format!("pi_{place}"));
+        world.charge(&json!({ "id": charge, "payment_intent": payment }));
+    }
+    let pending = plain(&world, "finance_refund", &ask).await;
+    assert_eq!(pending.line(), "202 pending_approval");
+    let other = json!({ "target": "ch_2", "amountMinor": 500 });
+    assert_eq!(plain(&world, "stripe_refund", &other).await.line(), "200 refunded");
+    world.run_by_itself();
+    world.approve(&pending).await;
+    let ended = world.until(&pending, |intent| intent.state == gate_core::State::Denied).await;
+    let codes: Vec<&str> = ended.reasons.iter().map(|reason| reason.code.as_str()).collect();
+    assert_eq!(codes, ["approval_stale", "daily_cap"]);
+    assert_eq!(world.spent().await, "5.00");
+    world.check("overtaken", 1, 1);
+}

@@ -24,13 +24,13 @@ const [binary, python, fixtures] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
 const packages = join(here, "node_modules", "@modelcontextprotocol");
 const OWN = ["stripe_refund", "get_intent", "list_refunds", "get_budget", "get_approval_status", "cancel_refund"];
-// In bytes, of the list as the gateway sends it.
-const LIST_BYTES_MAX = 8 * 1024;
+const GRANTED = ["finance_payments", "finance_balance", "customers_search", "finance_disputes", "finance_refund"];
 const LEGACY = "2025-11-25";
 const MODERN = "2026-07-28";
 
 // The suite's scenarios that need no tools, prompts or resources of the suite's own.
 const AGNOSTIC = {
+  "2025-06-18": ["server-initialize", "ping", "tools-list"],
   [LEGACY]: ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"],
   [MODERN]: [
     "server-stateless",
@@ -44,8 +44,14 @@ const AGNOSTIC = {
 };
 
 const scene = await open(binary);
-const environment = { BURNBOUND_GATEWAY_URL: scene.gateway, BURNBOUND_KEY: scene.key };
 const url = `${scene.gateway}/mcp`;
+const environment = (key) => ({ BURNBOUND_GATEWAY_URL: scene.gateway, BURNBOUND_KEY: key });
+const bearer = (key) => ({ Authorization: `Bearer ${key}` });
+// Two agents: the tools that each has, and the most that its list may be, in bytes as it is sent.
+const AGENTS = [
+  { who: "its own tools", key: scene.key, names: OWN, bytesMax: 8 * 1024 },
+  { who: "all tools", key: scene.staffKey, names: [...OWN, ...GRANTED], bytesMax: 20_000 },
+];
 let expected = 0;
 
 // Runs a program to its end.
@@ -87,20 +93,62 @@ async function use(client, key) {
   await client.close();
 }
 
-const headers = { Authorization: `Bearer ${scene.key}` };
+// A tool's answer over plain HTTP.
+async function asked(key, tool, given) {
+  const headers = { ...bearer(key), "content-type": "application/json" };
+  const asked = await fetch(`${scene.gateway}/v1/tools/${tool}`, { method: "POST", headers, body: JSON.stringify(given) });
+  assert.ok(asked.ok, `${tool}: ${asked.status}`);
+  return asked.json();
+}
+
+// Each kind of answer that the tools have besides, and the `status` in it, if there is one.
+async function others(run) {
+  const { charge: target, payment: payment_intent, staffKey } = scene;
+  const pending = { target, amountMinor: 6000, idempotencyKey: run };
+  const { intentId, approvalId } = await asked(staffKey, "stripe_refund", pending);
+  return [
+    ["stripe_refund", pending, "pending_approval"],
+    ["stripe_refund", { target, amountMinor: 20_000, idempotencyKey: `${run}-denied` }, "denied"],
+    ["stripe_refund", { target, dryRun: true }, "dry_run"],
+    ["get_intent", { intentId }, "pending_approval"],
+    ["get_approval_status", { approvalId }],
+    ["list_refunds", { limit: 1 }],
+    ["get_budget", {}],
+    ["finance_payments", { limit: 2 }],
+    ["finance_balance", {}],
+    ["customers_search", { keyword: "Customer" }],
+    ["finance_disputes", { status: "all", limit: 2 }],
+    ["finance_refund", { payment_intent, amount: "1.50", idempotencyKey: `${run}-finance` }, "pending_approval"],
+    ["cancel_refund", { intentId }, "denied"],
+  ];
+}
+
+// The SDK holds these against the schemas too.
+async function call(client, rows) {
+  await client.listTools();
+  for (const [name, given, status] of rows) {
+    const { structuredContent, content, isError } = await client.callTool({ name, arguments: given });
+    assert.ok(!isError, `${name}: ${JSON.stringify(content)}`);
+    assert.equal(structuredContent.status, status, name);
+    assert.deepEqual(JSON.parse(content[0].text), structuredContent, name);
+  }
+  await client.close();
+}
+
 const me = { name: "clients", version: "1" };
 
 const transports = {
-  http: (sdk) => new sdk.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }),
-  stdio: (sdk) =>
-    new sdk.StdioClientTransport({ command: binary, args: ["mcp"], env: environment }),
+  http: (sdk, key) =>
+    new sdk.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: bearer(key) } }),
+  stdio: (sdk, key) =>
+    new sdk.StdioClientTransport({ command: binary, args: ["mcp"], env: environment(key) }),
 };
 
-async function inspected(era, door) {
+async function inspected(era, door, key) {
   const inspector = join(packages, "inspector", "clients", "launcher", "build", "index.js");
   const words = [inspector, "--cli", "--protocol-era", era, "--method", "tools/list", "--strict"];
-  const http = [url, "--transport", "http", "--header", `Authorization: Bearer ${scene.key}`];
-  const variables = Object.entries(environment).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
+  const http = [url, "--transport", "http", "--header", `Authorization: Bearer ${key}`];
+  const variables = Object.entries(environment(key)).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
   const target = door === "http" ? http : [...variables, binary, "mcp"];
   const { code, out, err } = await run(process.execPath, [...words, ...target]);
   assert.equal(code, 0, err);
@@ -167,37 +215,49 @@ async function recipe() {
 }
 
 const cases = [];
+// An SDK's whole use, and the other answers, by two clients that `connect` opens with a key.
+function sdk(name, run, connect) {
+  cases.push([name, async () => use(await connect(scene.key), run)]);
+  cases.push([`${name}, every other answer`, async () => call(await connect(scene.staffKey), await others(run))]);
+}
 for (const door of ["http", "stdio"]) {
   for (const era of ["legacy", "modern"]) {
-    cases.push([`inspector over ${door}, ${era}: strict, and the same twice`, async () => {
-      const lists = [await inspected(era, door), await inspected(era, door)];
-      assert.equal(lists[0], lists[1]);
-      const names = JSON.parse(lists[0]).tools.map((tool) => tool.name);
-      assert.deepEqual(names, OWN);
-      for (const name of names) assert.match(name, /^[a-z0-9_]{1,40}$/);
-    }]);
+    for (const { who, key, names } of AGENTS) {
+      cases.push([`inspector over ${door}, ${era}, ${who}: strict, and the same twice`, async () => {
+        const lists = [await inspected(era, door, key), await inspected(era, door, key)];
+        assert.equal(lists[0], lists[1]);
+        const listed = JSON.parse(lists[0]).tools.map((tool) => tool.name);
+        assert.deepEqual(listed, names);
+        for (const name of listed) assert.match(name, /^[a-z0-9_]{1,40}$/);
+      }]);
+    }
   }
-  cases.push([`sdk 1.32.2 over ${door}`, async () => {
+  sdk(`sdk 1.32.2 over ${door}`, `first-${door}`, async (key) => {
     const client = new first.Client(me);
-    await client.connect(transports[door]({ ...firstHttp, ...firstStdio }));
-    await use(client, `first-${door}`);
-  }]);
+    await client.connect(transports[door]({ ...firstHttp, ...firstStdio }, key));
+    return client;
+  });
   for (const mode of ["legacy", { pin: MODERN }]) {
     const era = mode.pin ?? mode;
-    cases.push([`client 2.4.0 over ${door}, ${era}`, async () => {
+    sdk(`client 2.4.0 over ${door}, ${era}`, `second-${door}-${era}`, async (key) => {
       const client = new second.Client(me, { versionNegotiation: { mode } });
-      await client.connect(transports[door]({ ...second, ...secondStdio }));
-      await use(client, `second-${door}-${era}`);
-    }]);
+      await client.connect(transports[door]({ ...second, ...secondStdio }, key));
+      return client;
+    });
   }
   for (const mode of ["legacy", MODERN]) {
-    cases.push([`Python mcp 2.3.0 over ${door}, ${mode}`, async () => {
-      const key = `python-${door}-${mode}`;
-      const words = [join(here, "sdk.py"), door, mode, url, binary, scene.charge, key];
-      const { code, out, err } = await run(python, words, environment);
+    const [name, idempotencyKey] = [`Python mcp 2.3.0 over ${door}, ${mode}`, `python-${door}-${mode}`];
+    const script = async (key, ...more) => {
+      const words = [join(here, "sdk.py"), door, mode, url, binary, ...more];
+      const { code, out, err } = await run(python, words, environment(key));
       assert.equal(code, 0, out + err);
+    };
+    cases.push([name, async () => {
+      await script(scene.key, scene.charge, idempotencyKey);
       expected += 1;
     }]);
+    cases.push([`${name}, every other answer`, async () =>
+      script(scene.staffKey, JSON.stringify(await others(idempotencyKey)))]);
   }
 }
 for (const [revision, scenarios] of Object.entries(AGNOSTIC)) {
@@ -212,11 +272,13 @@ cases.push([`conformance ${LEGACY}: all that it requires, in sessions`, () =>
 const known = ["--expected-failures", join(here, "expected-failures.yml"), "--timeout", "3000"];
 cases.push([`conformance ${LEGACY}: without sessions, as shipped`, () => meets(LEGACY, {}, known)]);
 cases.push(["the manual's recipe for testing an agent", recipe]);
-cases.push(["the list is small", async () => {
-  const answer = await fetch(`${scene.gateway}/v1/tools`, { headers });
-  const bytes = (await answer.arrayBuffer()).byteLength;
-  assert.ok(bytes < LIST_BYTES_MAX, `${bytes} bytes`);
-}]);
+for (const { who, key, bytesMax } of AGENTS) {
+  cases.push([`the list is small: ${who}`, async () => {
+    const answer = await fetch(`${scene.gateway}/v1/tools`, { headers: bearer(key) });
+    const bytes = (await answer.arrayBuffer()).byteLength;
+    assert.ok(bytes < bytesMax, `${bytes} bytes`);
+  }]);
+}
 cases.push(["one refund for each client", async () => {
   assert.equal((await scene.refunds()).length, expected);
 }]);

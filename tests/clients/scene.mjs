@@ -14,6 +14,14 @@ const POLICY = `[organization]
 methods = ["stripe_refund"]
 allowed_hosts = ["stripe-refund.action"]
 daily_cap = "1000.00"
+
+[agents.finance-bot]
+methods = ["stripe_refund"]
+allowed_hosts = ["stripe-refund.action"]
+tools = ["finance_payments", "finance_balance", "customers_search", "finance_disputes", "finance_refund"]
+max_per_payment = "100.00"
+daily_cap = "1000.00"
+approval_threshold = "50.00"
 `;
 
 // How long a server may take to say where it listens.
@@ -41,7 +49,9 @@ export async function open(binary, more = {}) {
     const policy = join(home, "policy.toml");
     writeFileSync(policy, POLICY);
     admin("policy", "apply", policy);
-    const { key } = JSON.parse(admin("agent", "create", "support-bot", "--json"));
+    const [key, staffKey] = ["support-bot", "finance-bot"].map(
+      (name) => JSON.parse(admin("agent", "create", name, "--json")).key,
+    );
     const stripe = await serve(["stripe-sandbox", "--port", "0"], {});
     const gateway = await serve(["serve", "--port", "0"], {
       GATEWAY_FX_URL: `${stripe}/_sandbox/rates/eurofxref-daily.xml`,
@@ -49,13 +59,17 @@ export async function open(binary, more = {}) {
       STRIPE_SECRET_KEY: "rk_test_51KeyOfTheClients1234",
       ...more,
     });
-    const charge = { id: "ch_clients", amount: 100_000 };
-    await fetch(`${stripe}/_sandbox/charges`, { method: "POST", body: JSON.stringify(charge) });
+    const control = (path, order) =>
+      fetch(`${stripe}/_sandbox/${path}`, { method: "POST", body: JSON.stringify(order) });
+    await control("seed", { payments: 5, disputes: 5, customers: 5 });
+    const charge = { id: "ch_clients", payment_intent: "pi_clients", amount: 100_000 };
+    await control("charges", charge);
     const refunds = async () => {
       const headers = { authorization: "Bearer sk_test_clients" };
       return (await (await fetch(`${stripe}/v1/refunds?limit=100`, { headers })).json()).data;
     };
-    return { binary, gateway, key, charge: charge.id, refunds, close };
+    const payment = charge.payment_intent;
+    return { binary, gateway, key, staffKey, charge: charge.id, payment, refunds, close };
   } catch (error) {
     close();
     throw error;

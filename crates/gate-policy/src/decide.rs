@@ -162,8 +162,11 @@ pub fn decide(policy: &Policy, facts: &Facts<'_>) -> Verdict {
     } else {
         Decision::RequireApproval
     };
-    if decision == Decision::Allow {
-        reasons.iter_mut().for_each(leave_to_stripe);
+    match decision {
+        Decision::Allow => reasons.iter_mut().for_each(leave_to_stripe),
+        Decision::RequireApproval => reasons.iter_mut().for_each(leave_to_a_reviewer),
+        // Nobody is asked: whoever read here that there is somebody to wait for would wait.
+        Decision::Deny => {}
     }
     let windows = match decision {
         Decision::Allow => case.windows.iter().map(|(window, ..)| window.clone()).collect(),
@@ -192,6 +195,10 @@ fn leave_to_stripe(reason: &mut DecisionReason) {
     reason.message.push_str(
         " With this Stripe key that is left to Stripe's own approval: nobody is asked here.",
     );
+}
+
+fn leave_to_a_reviewer(reason: &mut DecisionReason) {
+    reason.message.push_str(" Wait for a reviewer to decide.");
 }
 
 /// The windows that bound an agent (and, given a customer, that customer's), each with the code of a
@@ -454,8 +461,7 @@ impl<'a> Case<'a> {
             ..DecisionReason::plain(
                 ReasonCode::ApprovalThreshold,
                 format!(
-                    "{} needs a person's approval, as every refund of {} from {limit} on does: \
-                     wait for a reviewer to decide.",
+                    "{} needs a person's approval, as every refund of {} from {limit} on does.",
                     self.refund(worth),
                     self.facts.agent,
                 ),
@@ -469,8 +475,8 @@ impl<'a> Case<'a> {
         limits.per_customer_daily_cap?;
         self.facts.charge.customer.id().is_none().then(|| {
             let message = format!(
-                "The charge has no customer, and the refunds of {} are counted by customer: wait \
-                 for a reviewer to decide.",
+                "The charge has no customer, and the refunds of {} are counted by customer: a \
+                 person has to look at it.",
                 self.facts.agent
             );
             DecisionReason {
@@ -482,8 +488,7 @@ impl<'a> Case<'a> {
 
     fn connector_write(&self) -> Option<DecisionReason> {
         (self.facts.tool == Tool::FinanceRefund).then(|| {
-            let message = "A person decides every refund that is asked for with finance_refund: \
-                           wait for a reviewer to decide.";
+            let message = "A person decides every refund that is asked for with finance_refund.";
             let requires = self.limits.map_or(Requirement::ANYBODY, AgentLimits::requirement);
             DecisionReason {
                 requires: Some(requires),

@@ -140,8 +140,8 @@ impl Policy {
         );
         doubt(
             refunds && finance,
-            "it may ask for refunds by stripe_refund, which counts in cents, and by \
-             finance_refund, which counts in dollars: see that its model does not mix them up"
+            "it may ask for refunds by stripe_refund, which counts in minor units, and by \
+             finance_refund, which counts in whole ones: see that its model does not mix them up"
                 .to_owned(),
         );
         doubt(

@@ -164,10 +164,7 @@ impl Rule {
                 None,
             ),
             Control::RequireApproval => (
-                format!(
-                    "The rule {id} ({condition}) asks for a person{because}: wait for a reviewer \
-                     to decide."
-                ),
+                format!("The rule {id} ({condition}) asks for a person{because}."),
                 Some(self.requirement(limits)),
             ),
         };

@@ -373,7 +373,7 @@ fn messages_say_what_happened_and_what_to_do() {
             "full",
             "60.00 0",
             "This refund of 12.34 EUR, worth 60.00 USD, needs a person's approval, as every \
-             refund of bot from 50.00 USD on does: wait for a reviewer to decide.",
+             refund of bot from 50.00 USD on does. Wait for a reviewer to decide.",
         ),
     ];
     for (entry, facts, expected) in table {
@@ -389,6 +389,25 @@ fn messages_say_what_happened_and_what_to_do() {
         let cells: Vec<&str> = facts.split(' ').collect();
         let verdict = verdict(&policy(&text), cells[0], cells[1], facts);
         assert_eq!(verdict.reasons[0].message, expected, "{entry} {facts}");
+    }
+}
+
+/// Where nobody is asked, nothing says that there is somebody to wait for.
+#[test]
+fn only_who_is_asked_about_is_told_to_wait() {
+    let stripe = format!("organization.when_stripe_asks = 'stripe'\n{FULL}");
+    #[rustfmt::skip]
+    let table = [
+        // policy  worth     spent   facts     what there is, and how many reasons tell to wait
+        (FULL,     "60.00",  "0",    "",       "ask: approval_threshold 50.00/-", 1),
+        (FULL,     "60.00",  "480",  "",       "deny: daily_cap 500.00/20.00, approval_threshold 50.00/-", 0),
+        (&stripe,  "60.00",  "0",    "tagged", "allow: approval_threshold 50.00/-", 0),
+    ];
+    for (text, worth, spent, facts, expected, waiting) in table {
+        let verdict = verdict(&policy(text), worth, spent, facts);
+        assert_eq!(told(&verdict), expected);
+        let found = verdict.reasons.iter().filter(|it| it.message.contains("reviewer")).count();
+        assert_eq!(found, waiting, "{expected}: {verdict:?}");
     }
 }
 

@@ -452,6 +452,11 @@ fn warnings_name_what_was_probably_not_meant() {
         // entry, warning or nothing
         (format!("{full}daily_cap = '500'"), ""),
         (format!("{full}daily_cap = '500'\nmax_per_payment = '500'"), ""),
+        (format!("{full}daily_cap = '500'\ntools = ['finance_balance']"), ""),
+        (
+            format!("{full}daily_cap = '500'\ntools = ['finance_refund']"),
+            "it may ask for refunds by stripe_refund, which counts in minor units, and by finance_refund, which counts in whole ones: see that its model does not mix them up",
+        ),
         (
             String::new(),
             "there are no methods, so it may refund nothing: add methods = [\"stripe_refund\"]",

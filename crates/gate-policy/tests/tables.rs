@@ -191,7 +191,7 @@ fn what_is_unknown_is_not_innocent() {
     assert_eq!(
         message(&policy_asks, "customer = 'none'"),
         "The rule r (the customer is younger than 30 days) asks for a person, because \
-         customerAgeDays is unknown (the charge has no customer): wait for a reviewer to decide."
+         customerAgeDays is unknown (the charge has no customer). Wait for a reviewer to decide."
     );
 }
 

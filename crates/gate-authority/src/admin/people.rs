@@ -83,7 +83,9 @@ impl Admin<'_> {
         self.change(reads, move |by, world| {
             world.may(May::Own)?;
             if world.seen.users.iter().any(|user| user.name == name) {
-                return Err(AdminError::Conflict(format!("there is a user {name} already")));
+                return Err(AdminError::Conflict(format!(
+                    "there is a user {name} already: change what they may do with `user set-roles`"
+                )));
             }
             let user = UserRow { name: name.clone(), roles: roles.clone(), created_at: world.now };
             let details = serde_json::json!({ "roles": roles });

@@ -1,8 +1,8 @@
 //! One approval: what is asked and why, who said yes, who still has to; and asking again after a no.
 
-use gate_api::{ApprovalView, rfc3339};
+use gate_api::{AmountView, ApprovalView, rfc3339};
 use gate_authority::{Need, Waiting};
-use gate_core::{ApprovalId, ApprovalState, Approver, UserName, Vote};
+use gate_core::{ApprovalId, ApprovalState, Approver, Intent, RefundReason, UserName, Vote};
 use serde_json::{Value, json};
 
 use super::{Failed, Work, failed, required, text, usage, worth};
@@ -54,6 +54,12 @@ fn as_json(waiting: &Waiting) -> Value {
     };
     shown.insert("agent".to_owned(), json!(intent.agent_name.as_str()));
     shown.insert("charge".to_owned(), json!(intent.charge.as_str()));
+    shown.insert("reason".to_owned(), json!(intent.reason.map(RefundReason::as_str)));
+    if let Some(seen) = &intent.seen {
+        let amount = |amount| json!(AmountView::new(amount, None));
+        shown.insert("charged".to_owned(), amount(seen.amount));
+        shown.insert("refundedBefore".to_owned(), amount(seen.amount_refunded));
+    }
     shown.insert("justifications".to_owned(), json!(approval.map(|a| &a.justifications)));
     shown.insert("votes".to_owned(), votes.iter().map(vote).collect());
     shown.insert("needs".to_owned(), waiting.needs.iter().map(need).collect());
@@ -73,6 +79,7 @@ fn as_text(waiting: &Waiting) -> String {
         intent.agent_name,
         rfc3339(approval.expires_at),
     )];
+    lines.extend(charge_lines(intent));
     for reason in &intent.reasons {
         lines.push(format!("  {}: {}", reason.code.as_str(), reason.message));
     }
@@ -98,6 +105,23 @@ fn as_text(waiting: &Waiting) -> String {
         _ => {}
     }
     lines.join("\n")
+}
+
+/// What the charge had been when this was decided, and what the refund does besides.
+fn charge_lines(intent: &Intent) -> Vec<String> {
+    let seen = intent.seen.as_ref().map(|seen| {
+        format!("  Of {} charged, {} were refunded before.", seen.amount, seen.amount_refunded)
+    });
+    let reason = intent.reason.map(|reason| {
+        let does = match reason {
+            RefundReason::Fraudulent => {
+                ": Stripe puts the customer's card and e-mail on your block lists"
+            }
+            RefundReason::Duplicate | RefundReason::RequestedByCustomer => "",
+        };
+        format!("  The reason for Stripe is {}{does}.", reason.as_str())
+    });
+    seen.into_iter().chain(reason).collect()
 }
 
 /// Who still has to say yes, in words.
