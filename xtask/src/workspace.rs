@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::fault::{Fault, Outcome};
 
-/// Folders that hold nothing of the project's own, besides those that carry a cache's mark.
+/// What holds nothing of the project's own, besides folders that carry a cache's mark. Beside a
+/// second checkout `.git` is a file.
 const FOREIGN: [&str; 3] = [".git", "node_modules", "__pycache__"];
 
 /// The mark of a folder that a tool can make again, such as cargo's own.
@@ -97,7 +98,10 @@ impl Workspace {
             for entry in fs::read_dir(&folder).map_err(|error| Fault::io(&doing, &error))? {
                 let entry = entry.map_err(|error| Fault::io(&doing, &error))?;
                 let kind = entry.file_type().map_err(|error| Fault::io(&doing, &error))?;
-                if kind.is_dir() && !is_foreign(&entry.path()) {
+                if is_foreign(&entry.path()) {
+                    continue;
+                }
+                if kind.is_dir() {
                     folders.push(entry.path());
                 } else if kind.is_file() {
                     texts.extend(self.text(&entry.path())?);
@@ -118,9 +122,9 @@ impl Workspace {
     }
 }
 
-fn is_foreign(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| FOREIGN.iter().any(|foreign| name == *foreign))
-        || folder.join(CACHE_MARK).exists()
+fn is_foreign(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| FOREIGN.iter().any(|foreign| name == *foreign))
+        || path.join(CACHE_MARK).exists()
 }
 
 /// Runs a program to its end, in sight of whoever watches.

@@ -171,7 +171,8 @@ impl Authority for SimAuthority {
         }
         let _telling = self.witness.begin(self.node, Pending::Tell(id.clone(), fence));
         let result = self.call(Kind::Of(id), self.inner.record(id, fence, news)).await;
-        let taken = !matches!((news, &result), (Outcome::Seen(_), Err(AuthorityError::Stale)));
+        let seen = matches!(news, Outcome::Named { .. } | Outcome::Seen(_));
+        let taken = !(seen && matches!(result, Err(AuthorityError::Stale)));
         self.witness
             .seen()
             .law("F23", taken, || format!("{id}: a refund that was seen is not taken"));
