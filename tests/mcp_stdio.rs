@@ -238,6 +238,33 @@ async fn the_gateway_is_killed_during_a_refund() {
     }
 }
 
+/// One client goes on over a restart of the gateway: in between it hears that nothing was refunded,
+/// after that everything is as it was.
+#[tokio::test]
+async fn the_gateway_is_started_again_between_two_calls() {
+    let mut scene = Scene::new(&[]).await;
+    scene.sandbox.control("/_sandbox/charges", &json!({ "id": "ch_2" })).await;
+    let at = scene.gateway.at;
+    let mut pipe = Pipe::of(at, &scene.key);
+    let mut refund = |arguments: &Value| {
+        pipe.send(&tool_call(7, "stripe_refund", arguments));
+        Called::of(&pipe.receive().unwrap())
+    };
+    assert_eq!(refund(&with_key()).line(), "refunded");
+    scene.gateway.terminate();
+    assert_eq!(scene.gateway.end().code, Some(0));
+    let other = json!({ "target": "ch_2" });
+    let unheard = refund(&other);
+    assert_eq!(unheard.line(), "error gateway_unavailable");
+    assert!(unheard.text("/detail").contains("Nothing was refunded"));
+    let port = at.port().to_string();
+    scene.gateway = scene.home.serve(&scene.sandbox, &[("GATEWAY_PORT", &port)]);
+    assert_eq!(refund(&other).line(), "refunded");
+    let again = refund(&with_key());
+    assert_eq!((again.line().as_str(), again.replayed()), ("refunded", true));
+    assert_eq!(scene.sandbox.refunds().await.len(), 2);
+}
+
 /// Asked to end, the gateway finishes what came over MCP, and answers it.
 #[tokio::test]
 async fn the_gateway_is_asked_to_end_during_a_refund() {

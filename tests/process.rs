@@ -350,7 +350,8 @@ impl Home {
         let stripe = format!("http://{}", sandbox.at);
         let mut command = binary();
         command
-            .args(["serve", "--port", "0"])
+            .arg("serve")
+            .env("GATEWAY_PORT", "0")
             .env("GATEWAY_DATA_DIR", self.data())
             .envs(self.records())
             .env("GATEWAY_EPHEMERAL", "1")
@@ -378,7 +379,8 @@ impl Home {
         let mut command = binary();
         let gateways = |(name, _): &&(&str, &str)| !THE_AUTHORITYS.contains(name);
         command
-            .args(["serve", "--port", "0"])
+            .arg("serve")
+            .env("GATEWAY_PORT", "0")
             .env("BURNBOUND_API", format!("http://{}", fleet.authority.at))
             .env("BURNBOUND_GATEWAY_ID", &fleet.id)
             .env("BURNBOUND_GATEWAY_SECRET", &fleet.secret)
