@@ -174,7 +174,7 @@ fn simulation(workspace: &Workspace) -> Outcome {
     workspace::run(workspace.cargo(&["clippy"]).args(by_itself).args(strict))?;
     workspace::run(&mut workspace.cargo(&["test", "-p", SIMULATION, "--locked"]))?;
     sim::run(workspace, &["--bugs", "--seeds", "5000", "--threads", "2"])?;
-    sim::run(workspace, &["--seeds", "20000", "--covered", "--threads", "2"])
+    sim::run(workspace, &["--seeds", "20000", "--threads", "2"])
 }
 
 fn docs(workspace: &Workspace) -> Outcome {

@@ -15,7 +15,7 @@ pub const KILLERS: &[(Bug, u64)] = &[
     (Bug::AlarmNeverRaised, 27),          // I8
     (Bug::AnswerDigestNotChecked, 32),    // F5
     (Bug::AnswerOfOtherCallTaken, 2),     // F5
-    (Bug::AnswerStatusNotSigned, 2),      // F5
+    (Bug::AnswerStatusNotSigned, 32),     // F5
     (Bug::ApprovalExpiryIgnored, 962),    // I6
     (Bug::ApprovalReusable, 254),         // I9
     (Bug::ArgumentsNotBound, 40),         // F3
@@ -24,7 +24,7 @@ pub const KILLERS: &[(Bug, u64)] = &[
     (Bug::BlindRetry, 0),                 // F7
     (Bug::BrokenIsNotSent, 15),           // F7
     (Bug::CallDigestNotChecked, 2),       // F5
-    (Bug::CallExpiryIgnored, 2),          // F5
+    (Bug::CallExpiryIgnored, 14),         // F5
     (Bug::CallSignatureNotChecked, 2),    // F5
     (Bug::ClearedByLater, 13),            // I4
     (Bug::DenialForgotten, 51),           // F13
@@ -39,7 +39,7 @@ pub const KILLERS: &[(Bug, u64)] = &[
     (Bug::ForetoldNotExecuted, 159),      // I7
     (Bug::FreshKeyPerLease, 0),           // I1
     (Bug::FullNotFixed, 44),              // I3
-    (Bug::GatewayKeyNotAskedAgain, 162),  // F27
+    (Bug::GatewayKeyNotAskedAgain, 283),  // F27
     (Bug::GraceNotGiven, 14),             // F27
     (Bug::HardChecksSkipped, 35),         // F9
     (Bug::KeylessMatchIgnored, 0),        // I1
@@ -55,7 +55,7 @@ pub const KILLERS: &[(Bug, u64)] = &[
     (Bug::PendingCounts, 0),              // I4
     (Bug::PolicyCached, 10),              // I6
     (Bug::PreviousSecretNotTried, 35),    // F27
-    (Bug::ReadNonceNotChecked, 32),       // F5
+    (Bug::ReadNonceNotChecked, 155),      // F5
     (Bug::RefusalAfterDoubtBelieved, 508),// F6
     (Bug::RefusalWithoutListing, 26),     // F20
     (Bug::ReopenForgetsDenial, 60),       // F13
@@ -71,7 +71,7 @@ pub const KILLERS: &[(Bug, u64)] = &[
     (Bug::SentAfter23Hours, 0),           // F21
     (Bug::SentUnderStop, 168),            // F13
     (Bug::ShrunkSilently, 44),            // I3
-    (Bug::SignedWithoutAgent, 306),       // F5
+    (Bug::SignedWithoutAgent, 32),        // F5
     (Bug::SpendNeverReleased, 3),         // I4
     (Bug::StaleOutcomeTaken, 208),        // F23
     (Bug::StaleRatesUsed, 45),            // F30

@@ -88,7 +88,7 @@ pub(crate) struct Ledger {
     /// The commit in which each agent or its keys last changed.
     pub(crate) agents_changed: BTreeMap<AgentId, u64>,
     pub(crate) gateways: BTreeMap<GatewayId, GatewayRow>,
-    /// What last became of each gateway's keys, and in which commit.
+    /// How often each gateway's keys were changed, and what last became of them.
     pub(crate) gateway_changes: BTreeMap<GatewayId, (u64, Turn)>,
     /// Which gateway has which id.
     pub(crate) gateway_nodes: BTreeMap<GatewayId, Node>,

@@ -106,7 +106,7 @@ struct Standing {
     now: Timestamp,
     /// How often the authority's clock was seen to be another distance from the world's.
     offs: usize,
-    /// Which change of its gateway was the last.
+    /// How often its gateway's keys were changed.
     change: u64,
 }
 
@@ -223,7 +223,9 @@ impl Wire {
             return;
         }
         let taken = answer.status == 200;
-        seen.law("F27", arrived.taken || after.taken || !taken, || {
+        // Changed more than once meanwhile, it may have been taken in between.
+        let between = after.change > arrived.change + 1;
+        seen.law("F27", arrived.taken || after.taken || between || !taken, || {
             format!("{kind} of gateway {from} was taken, and its key is not")
         });
         let too_old = ages.iter().all(|age| *age > AGE_SECS.1)
@@ -379,7 +381,7 @@ impl Transport for WireTransport {
             state.sent
         };
         let (give, slot) = hand_over();
-        wire.handle.spawn(Node::STRIPE, goes(Arc::clone(wire), sent, fault, n, give));
+        wire.handle.spawn(Node::STRIPE, goes(Arc::clone(wire), sent, fault, n, call.clone(), give));
         let timeout = wire.handle.sleep_until(by.uptime().as_millis() as u64);
         let back = match select(pin!(slot), pin!(timeout)).await {
             Either::Left((Some(back), _)) => back,
@@ -400,7 +402,14 @@ impl Transport for WireTransport {
 }
 
 /// The way of one call: there, what the authority makes of it, and back.
-async fn goes(wire: Arc<Wire>, sent: Sent, fault: Option<Fault>, n: u64, give: Give<Back>) {
+async fn goes(
+    wire: Arc<Wire>,
+    sent: Sent,
+    fault: Option<Fault>,
+    n: u64,
+    of: Option<Arc<PortCall>>,
+    give: Give<Back>,
+) {
     let handle = wire.handle.clone();
     let class = fault.map(|fault| fault.class);
     let mut draw = Draw::of(mixed(wire.seed, 42, n, 0), 0, 0);
@@ -412,7 +421,7 @@ async fn goes(wire: Arc<Wire>, sent: Sent, fault: Option<Fault>, n: u64, give: G
             return;
         }
         Some(Class::AuthorityDown) => {
-            let span = *draw.pick(&[500, 3_000, 30_000, 400_000, 7_200_000]);
+            let span = *draw.pick(&[300, 1_000, 3_000, 30_000, 400_000, 7_200_000]);
             wire.state().down_until_ms = handle.now_ms() + draw.below(span);
         }
         Some(Class::CallLost) => {
@@ -433,6 +442,9 @@ async fn goes(wire: Arc<Wire>, sent: Sent, fault: Option<Fault>, n: u64, give: G
         return twice(&wire, &sent, which, &mut draw, give).await;
     }
     let Some(mut answer) = wire.brings(&sent, call, which).await else {
+        if let Some(of) = of {
+            of.progress().hits.insert(Hit::Wire(Class::AuthorityDown));
+        }
         // A refused connection is told at once; one that broke over the call, too.
         give.give(Err(TransportError::Broken { detail: "closed".to_owned() }));
         return;

@@ -50,7 +50,8 @@ impl Ledger {
             format!("{name}: after {turn:?} the key before ends at {ends:?}")
         });
         if let Some(turn) = turn {
-            self.gateway_changes.insert(id.clone(), (self.commits, turn));
+            let before = self.gateway_changes.get(id).map_or(0, |(n, _)| *n);
+            self.gateway_changes.insert(id.clone(), (before + 1, turn));
         }
         self.gateways.insert(id.clone(), row.clone());
     }
