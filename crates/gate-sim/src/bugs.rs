@@ -56,7 +56,7 @@ pub const KILLERS: &[(Bug, u64)] = &[
     (Bug::PolicyCached, 10),              // I6
     (Bug::PreviousSecretNotTried, 35),    // F27
     (Bug::ReadNonceNotChecked, 155),      // F5
-    (Bug::RefusalAfterDoubtBelieved, 32),// F6
+    (Bug::RefusalAfterDoubtBelieved, 32), // F6
     (Bug::RefusalWithoutListing, 26),     // F20
     (Bug::ReopenForgetsDenial, 60),       // F13
     (Bug::ReservedInDayOfAsking, 54),     // F9
